@@ -1,0 +1,229 @@
+/* netra_bridge.h - launch Netra's code objects through HIP, from C, C++ or anything with a C FFI.
+ *
+ * The bridge opens a device through the HIP library of the process, loads code objects whose bytes
+ * are what the caller expects, and launches their kernels on the caller's stream. It never chooses
+ * a kernel: that is the catalog's work, done by whoever calls.
+ *
+ * Results    Every int function returns NETRA_OK (0) or a negative netra_status. On failure
+ *            netra_last_error() tells what happened, where, and what to do next. Outputs are
+ *            written on success only.
+ * Threads    Handles may be used from any thread. Opening, loading and closing take a lock of the
+ *            context; queries and launches take none. Closing a handle while another thread uses it
+ *            is the caller's error.
+ * Devices    Functions that need the context's device current make it current and put the previous
+ *            one back before they return.
+ * Capture    "Capture: legal" means that the call may be made while the stream, or another one, is
+ *            being captured into a graph, in every capture mode.
+ * Memory     The bridge allocates nothing on the device, and owns none of the caller's buffers.
+ * Growth     Structures begin with struct_size, set by the caller to sizeof the structure that it
+ *            was compiled with. New fields are added at the end.
+ */
+#ifndef NETRA_BRIDGE_H
+#define NETRA_BRIDGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define NETRA_API __attribute__((visibility("default")))
+#else
+#define NETRA_API
+#endif
+
+/* Raised when a function or a structure changes in a way that a caller would notice. */
+#define NETRA_BRIDGE_ABI 1
+
+typedef enum netra_status {
+  NETRA_OK = 0,
+  /* 1 is kept for "declined": a request that no tactic admits is not an error. */
+  NETRA_ERROR_ARGUMENT = -1, /* a null or malformed argument */
+  NETRA_ERROR_LIBRARY = -2,  /* no HIP library, two of them, or one that lacks a function */
+  NETRA_ERROR_DEVICE = -3,   /* no such device, or one that cannot be described */
+  NETRA_ERROR_FILE = -4,     /* the file cannot be read */
+  NETRA_ERROR_IMAGE = -5,    /* the file is not a whole AMDGPU code object */
+  NETRA_ERROR_HASH = -6,     /* the bytes are not the ones expected */
+  NETRA_ERROR_ARCH = -7,     /* made for another target than expected, or than the device */
+  NETRA_ERROR_SYMBOL = -8,   /* the object has no such kernel */
+  NETRA_ERROR_KERNARG = -9,  /* kernel arguments: size or map differ between the parts */
+  NETRA_ERROR_LAUNCH = -10,  /* grid, block or LDS that this kernel or device cannot have */
+  NETRA_ERROR_CAPTURE = -11, /* not legal while capturing, or a launch that voided the capture */
+  NETRA_ERROR_HIP = -12,     /* a HIP call failed; the text has its name and code */
+  NETRA_ERROR_MEMORY = -13   /* the host has no memory */
+} netra_status;
+
+typedef struct netra_context netra_context; /* one device, through one HIP library */
+typedef struct netra_object netra_object;   /* one loaded code object */
+typedef struct netra_kernel netra_kernel;   /* one kernel of a loaded object */
+
+/* ---- about the bridge --------------------------------------------------------------------- */
+
+/* NETRA_BRIDGE_ABI of the library that runs. Threads: any. Capture: legal. */
+NETRA_API int netra_abi(void);
+
+/* Text for people, for example "0.1.0". Static storage. Threads: any. Capture: legal. */
+NETRA_API const char* netra_version(void);
+
+/* What the latest failing call of this thread said; "" when none has failed. A call that succeeds
+ * leaves it alone. The text belongs to the thread and lasts until its next failing call.
+ * Capture: legal. */
+NETRA_API const char* netra_last_error(void);
+
+/* The HIP error code behind the latest failing call of this thread, 0 when HIP was not the cause.
+ * Capture: legal. */
+NETRA_API int netra_last_hip_error(void);
+
+/* The name of a netra_status, for example "NETRA_ERROR_HASH". Static storage. Capture: legal. */
+NETRA_API const char* netra_status_name(int status);
+
+/* ---- device ------------------------------------------------------------------------------- */
+
+/* Opens a device, counted as HIP counts it.
+ *
+ * The HIP library is, in this order: the libamdhip64 that the process has mapped already (torch's,
+ * for example; streams of one copy are unknown to another); `hip_library`, when given;
+ * $NETRA_HIP_LIBRARY, when set; ROCm's. Two different copies mapped, or one mapped and another
+ * asked for by `hip_library`, is NETRA_ERROR_LIBRARY, and the text names both. The simulator is
+ * used when its path is given. The library is never unloaded.
+ *
+ * Owner: the caller, until netra_close. Capture: not legal. Errors: LIBRARY, DEVICE, HIP. */
+NETRA_API int netra_open(const char* hip_library, int device, netra_context** context);
+
+/* Unloads every object of the context and releases it; its objects and kernels are void. A graph
+ * that holds one of their kernels must have been destroyed, and the device must be idle.
+ * NULL is allowed. Capture: not legal. Errors: HIP (the context is released all the same). */
+NETRA_API int netra_close(netra_context* context);
+
+typedef struct netra_device_info {
+  size_t struct_size;
+  int32_t device;
+  int32_t simulated;         /* 1: the library is Netra's simulator */
+  int32_t cu_count;          /* HIP's multiProcessorCount: work-group processors on some targets */
+  int32_t warp_size;         /* what the runtime compiles for; a kernel has its own wave size */
+  int32_t max_threads;       /* per workgroup */
+  int32_t runtime_version;   /* hipRuntimeGetVersion */
+  uint64_t memory_bytes;
+  uint64_t lds_bytes;        /* per workgroup */
+  char arch[64];             /* "gfx950" */
+  char features[256];        /* as reported: "gfx950:sramecc+:xnack-" */
+  char hip_library[1024];    /* the path that was bound */
+} netra_device_info;
+
+/* Describes the device; read from it when it was opened. Threads: any. Capture: legal. */
+NETRA_API int netra_device(const netra_context* context, netra_device_info* info);
+
+/* ---- code objects ------------------------------------------------------------------------- */
+
+typedef struct netra_load_request {
+  size_t struct_size;
+  const char* path;   /* file; read once and whole */
+  const char* sha256; /* 64 hexadecimal digits of the file expected; NULL: any, see below */
+  const char* arch;   /* target expected, "gfx950"; NULL: the device's */
+  void* stream;       /* hipStream_t that must not be capturing; NULL: not asked */
+} netra_load_request;
+
+/* Reads a code object, checks it, loads it and resolves and touches every kernel in it, so that
+ * nothing is left to be done at the first launch.
+ *
+ * Refused, each with its own status and text: a file that cannot be read (FILE); one that is empty,
+ * truncated, a web page or no AMDGPU code object (IMAGE); other bytes than `sha256` (HASH);
+ * another target than `arch` or than the device, feature flags included (ARCH); a kernel whose
+ * descriptor and metadata disagree, or that asks for hidden arguments (KERNARG, IMAGE).
+ * `sha256` NULL loads whatever the file holds; netra_object_sha256 then tells what it was.
+ *
+ * Owner: the context; netra_unload or netra_close release it. Capture: not legal; the bridge
+ * refuses (CAPTURE) when `stream` is capturing, before it does anything. */
+NETRA_API int netra_load(netra_context* context, const netra_load_request* request,
+                         netra_object** object);
+
+/* Unloads the object; its kernels are void. Conditions as for netra_close. NULL is allowed. */
+NETRA_API int netra_unload(netra_object* object);
+
+/* 64 hexadecimal digits of the file as loaded. Lives as long as the object. Capture: legal. */
+NETRA_API const char* netra_object_sha256(const netra_object* object);
+
+typedef struct netra_argument {
+  uint32_t offset;
+  uint32_t size;
+} netra_argument;
+
+/* Finds a kernel by its symbol and compares its arguments with those that the caller will pass:
+ * `kernarg_size` bytes (the object's segment size, a multiple of 8) and, when `arguments` is not
+ * NULL, the map itself, in rising order of offset. Errors: SYMBOL (the text lists the kernels that
+ * there are), KERNARG (both sizes, or the first argument that differs).
+ *
+ * Owner: the object. Threads: any. Capture: legal. */
+NETRA_API int netra_find_kernel(const netra_object* object, const char* name, size_t kernarg_size,
+                                const netra_argument* arguments, size_t argument_count,
+                                const netra_kernel** kernel);
+
+typedef struct netra_kernel_info {
+  size_t struct_size;
+  uint32_t kernarg_bytes;
+  uint32_t lds_bytes;     /* static */
+  uint32_t scratch_bytes; /* per lane */
+  uint32_t max_threads;   /* per workgroup, as the kernel states it */
+  uint32_t wave_size;
+  uint32_t argument_count;
+} netra_kernel_info;
+
+NETRA_API int netra_kernel_describe(const netra_kernel* kernel, netra_kernel_info* info);
+
+/* ---- launch ------------------------------------------------------------------------------- */
+
+/* Launches a kernel.
+ *
+ * `grid` is in workgroups and `block` in work-items, three numbers each; `dynamic_lds` is added to
+ * what the kernel has. `kernarg_size` must be the kernel's own; the bytes are copied before the
+ * call returns. They go through HIP's `extra` buffer with that exact size, so that an eager and a
+ * captured launch copy the same bytes. `stream` NULL is the null stream of the device.
+ *
+ * The path from here to HIP allocates nothing, takes no lock, opens no file and looks up no symbol.
+ * Threads: any, on one stream or several. Capture: legal.
+ * Errors: ARGUMENT, KERNARG and LAUNCH before HIP is called; HIP when HIP refuses; CAPTURE when it
+ * refuses while `stream` is capturing: that capture is void. */
+NETRA_API int netra_launch(const netra_kernel* kernel, const uint32_t grid[3],
+                           const uint32_t block[3], uint32_t dynamic_lds, const void* kernarg,
+                           size_t kernarg_size, void* stream);
+
+/* ---- questions that a caller has before it launches --------------------------------------- */
+
+typedef enum netra_capture {
+  NETRA_CAPTURE_NONE = 0,
+  NETRA_CAPTURE_ACTIVE = 1,
+  NETRA_CAPTURE_INVALID = 2 /* was capturing; something voided the capture */
+} netra_capture;
+
+/* Whether the stream is being captured; writes a netra_capture. Threads: any. Capture: legal.
+ * Asked of the null stream while another one captures in global mode, HIP refuses: the answer is
+ * then NETRA_CAPTURE_NONE, since the null stream cannot capture. */
+NETRA_API int netra_capture_status(const netra_context* context, void* stream, int* status);
+
+typedef enum netra_memory {
+  NETRA_MEMORY_UNKNOWN = 0, /* HIP does not know the address: ordinary host memory, or nothing */
+  NETRA_MEMORY_HOST = 1,    /* pinned host memory */
+  NETRA_MEMORY_DEVICE = 2,
+  NETRA_MEMORY_MANAGED = 3
+} netra_memory;
+
+typedef struct netra_pointer_info {
+  size_t struct_size;
+  int32_t memory; /* netra_memory */
+  int32_t device; /* where it lives; -1 when unknown */
+  uint64_t base;  /* of the allocation; 0 when the library does not tell */
+  uint64_t size;  /* of the allocation, in bytes; 0 when the library does not tell */
+} netra_pointer_info;
+
+/* What HIP knows of an address. An address that HIP does not know is no error, and leaves no error
+ * behind in hipGetLastError. Threads: any. Capture: legal. */
+NETRA_API int netra_pointer(const netra_context* context, const void* address,
+                            netra_pointer_info* info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NETRA_BRIDGE_H */

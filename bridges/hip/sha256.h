@@ -1,0 +1,108 @@
+// SHA-256 (FIPS 180-4), whole and incremental, in one header with no dependency.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace netra {
+
+class Sha256 {
+ public:
+  using Digest = std::array<uint8_t, 32>;
+
+  void update(const void* data, size_t size) {
+    const auto* bytes = static_cast<const uint8_t*>(data);
+    total_ += size;
+    while (size != 0) {
+      const size_t room = kBlock - used_;
+      const size_t take = size < room ? size : room;
+      std::memcpy(block_ + used_, bytes, take);
+      used_ += take;
+      bytes += take;
+      size -= take;
+      if (used_ == kBlock) compress();
+    }
+  }
+
+  // The object may not be updated afterwards.
+  Digest finish() {
+    const uint64_t bits = total_ * 8;
+    const uint8_t one = 0x80, zero = 0;
+    update(&one, 1);
+    while (used_ != kBlock - 8) update(&zero, 1);
+    uint8_t length[8];
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(bits >> (56 - 8 * i));
+    update(length, 8);
+    Digest digest;
+    for (int i = 0; i < 32; ++i)
+      digest[static_cast<size_t>(i)] = static_cast<uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
+    return digest;
+  }
+
+ private:
+  static constexpr size_t kBlock = 64;
+
+  static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
+
+  void compress() {
+    static constexpr uint32_t k[64] = {
+        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+        0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+        0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+        0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+        0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+        0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+        0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+        0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+        0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+        0xc67178f2};
+    uint32_t w[64];
+    for (int i = 0; i < 16; ++i)
+      w[i] = static_cast<uint32_t>(block_[4 * i]) << 24 |
+             static_cast<uint32_t>(block_[4 * i + 1]) << 16 |
+             static_cast<uint32_t>(block_[4 * i + 2]) << 8 |
+             static_cast<uint32_t>(block_[4 * i + 3]);
+    for (int i = 16; i < 64; ++i) {
+      const uint32_t s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3;
+      const uint32_t s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10;
+      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    uint32_t a = state_[0], b = state_[1], c = state_[2], d = state_[3];
+    uint32_t e = state_[4], f = state_[5], g = state_[6], h = state_[7];
+    for (int i = 0; i < 64; ++i) {
+      const uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+      const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[i] + w[i];
+      const uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+      const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+      h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+    }
+    state_[0] += a, state_[1] += b, state_[2] += c, state_[3] += d;
+    state_[4] += e, state_[5] += f, state_[6] += g, state_[7] += h;
+    used_ = 0;
+  }
+
+  uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  uint64_t total_ = 0;
+  size_t used_ = 0;
+  uint8_t block_[kBlock] = {};
+};
+
+// 64 lower-case hexadecimal digits.
+inline std::string sha256_hex(const void* data, size_t size) {
+  Sha256 hash;
+  hash.update(data, size);
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(64);
+  for (uint8_t byte : hash.finish()) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+}  // namespace netra

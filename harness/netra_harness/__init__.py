@@ -1,0 +1,1 @@
+"""Runs kernels on a HIP device or on the simulator and compares them with their oracles."""

@@ -1,0 +1,161 @@
+"""netra-harness: runs tactics and says whether they compute what they must."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+
+import click
+from netra_catalog import select
+from netra_catalog.paths import ARCHES
+from rich.console import Console
+from rich.table import Table
+
+from netra_harness import report as reporting
+from netra_harness.capture import capture as make_capture
+from netra_harness.case import DEFAULT_SEED
+from netra_harness.device import KINDS
+from netra_harness.validate import Settings
+from netra_harness.validate import validate as run_validate
+
+_ARCH = click.option("--arch", type=click.Choice(ARCHES), help="Only this target.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def _seed(_context: click.Context, _param: click.Parameter, value: str) -> int:
+    """A number, or `random` for a fresh one."""
+    if value == "random":
+        return secrets.randbelow(2**32)
+    try:
+        seed = int(value, 0)
+    except ValueError:
+        raise click.BadParameter(f"'{value}' is neither a number nor 'random'") from None
+    if not 0 <= seed < 2**64:
+        raise click.BadParameter(f"{seed} is outside 0..2^64-1")
+    return seed
+
+
+_SEED = click.option(
+    "--seed", metavar="N|random", default=str(DEFAULT_SEED), show_default=True, callback=_seed,
+    help="Seed of the inputs.",
+)  # fmt: skip
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Runs kernels on a GPU or on the simulator and compares them with their oracles."""
+
+
+@main.command("list")
+@click.argument("pattern", default="*")
+@_ARCH
+@_JSON
+def list_command(pattern: str, arch: str | None, as_json: bool) -> None:
+    """Shows the tactics that PATTERN selects."""
+    tactics = select(pattern, arch)
+    rows = [
+        {
+            "tactic": tactic.id,
+            "arch": tactic.arch,
+            "op": tactic.op,
+            "maturity": tactic.maturity,
+            "hold": tactic.hold,
+            "kernels": list(tactic.kernels),
+        }
+        for tactic in tactics
+    ]
+    if as_json:
+        click.echo(json.dumps({"tactics": rows}, indent=2))
+        return
+    console = Console()
+    if console.is_terminal:
+        table = Table("tactic", "op", "maturity", "kernels")
+        for tactic in tactics:
+            held = f" (held: {tactic.hold})" if tactic.hold else ""
+            table.add_row(
+                tactic.id, tactic.op, tactic.maturity + held, ", ".join(tactic.kernels)
+            )
+        console.print(table)
+        return
+    for tactic in tactics:
+        held = f"  held: {tactic.hold}" if tactic.hold else ""
+        kernels = ",".join(tactic.kernels)
+        click.echo(f"{tactic.id}  {tactic.op}  {tactic.maturity}  {kernels}{held}")
+
+
+@main.command()
+@click.argument("pattern", default="*")
+@_ARCH
+@click.option("--device", type=click.Choice(KINDS), default="auto", show_default=True)
+@_SEED
+@_JSON
+@click.option("--case", metavar="NAME", help="Only the case of this name.")
+@click.option("--full", is_flag=True, help="The full case set, not the quick one.")
+@click.option("--all", "everything", is_flag=True, help="Rejected and quarantined tactics too.")
+@click.option("--limit", type=click.FloatRange(min=1), help="Seconds that one case may take.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for each case.")
+def validate(
+    pattern: str,
+    arch: str | None,
+    device: str,
+    seed: int,
+    as_json: bool,
+    case: str | None,
+    full: bool,
+    everything: bool,
+    limit: float | None,
+    verbose: bool,
+) -> None:
+    """Runs the cases of the tactics that PATTERN selects and compares with their oracles.
+
+    Exit code 0: every case passed. 1: something differs. 2: usage. 4: a tool, a built file or a
+    device is missing.
+    """
+    settings = Settings(pattern, arch, device, seed, case, full, everything, limit)
+    console = Console(stderr=as_json)
+    if as_json:
+        click.echo(f"seed {seed}", err=True)
+    shown = reporting.Progressing(console, settings, verbose, quiet=as_json)
+    try:
+        result = run_validate(settings, shown.started, shown.heard)
+    finally:
+        shown.stop()
+    if as_json:
+        click.echo(json.dumps(result.json(), indent=2, allow_nan=False))
+    else:
+        reporting.show(console, result)
+    sys.exit(0 if result.passed else 1)
+
+
+@main.command()
+@click.argument("op")
+@click.option(
+    "--from", "source", metavar="torch|MODULE:FUNCTION", required=True, help="Whom to ask."
+)
+@click.option("--variant", help="Only this variant of the op.")
+@click.option("--full", is_flag=True, help="Capture the full case set, not the quick one.")
+@_SEED
+@_JSON
+def capture(
+    op: str, source: str, variant: str | None, full: bool, seed: int, as_json: bool
+) -> None:
+    """Records what a real implementation answers to the cases of OP.
+
+    The file goes to harness/captures/OP/. Exit code 1: our own oracles disagree with it.
+    """
+    summaries = make_capture(op, source, seed, "full" if full else "quick", variant)
+    click.echo(f"seed {seed}", err=as_json)
+    if as_json:
+        click.echo(json.dumps({"captures": [s.json() for s in summaries]}, indent=2))
+    else:
+        for summary in summaries:
+            click.echo(
+                f"{summary.path}: {summary.cases} cases of {summary.op} ({summary.variant}) "
+                f"from {summary.label}, {summary.bytes} bytes"
+            )
+            for kind, count in summary.differ.items():
+                click.echo(f"  {kind}: {count} of {summary.elements} elements differ")
+            for text in summary.texts:
+                click.echo(f"  {text}")
+    sys.exit(0 if all(summary.agreed for summary in summaries) else 1)

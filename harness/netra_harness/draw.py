@@ -1,0 +1,109 @@
+"""The inputs of one launch and what must come out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from netra_catalog.tactic import Tactic
+from numpy.typing import NDArray
+
+from netra_harness.captures import CapturedCase
+from netra_harness.case import Case
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outputs to compare with, and by what metric."""
+
+    against: str
+    metric: str
+    value: Any
+    outputs: Mapping[str, Array]
+
+    @classmethod
+    def of_capture(cls, case: CapturedCase) -> Check:
+        outputs = {n: r.stored for n, r in case.outputs.items() if r.stored is not None}
+        return cls(case.label, case.metric, case.value, outputs)
+
+
+@dataclass
+class Draw:
+    """Arguments by name; `label` tells this draw from the first one in messages."""
+
+    args: dict[str, Any]
+    checks: list[Check]
+    label: str = ""
+
+
+def make_draw(
+    tactic: Tactic,
+    oracle: ModuleType,
+    case: Case,
+    rng: np.random.Generator,
+    label: str,
+    like: Draw | None,
+) -> Draw:
+    """Draws inputs and asks the oracle that decides, and `exact` where the tactic says so too.
+
+    `like` gives the scalars: a graph keeps those that it was recorded with.
+    """
+    args = dict(oracle.inputs(case, rng))
+    if like is not None:
+        args.update({k: v for k, v in like.args.items() if not isinstance(v, np.ndarray)})
+    check_args(oracle, case, args)
+    numerics = tactic.numerics
+    checks = [_check(tactic, oracle, args, numerics.decides, numerics.metric, numerics.value)]
+    if numerics.exact is not None and numerics.decides != "exact":
+        second = numerics.exact
+        checks.append(_check(tactic, oracle, args, "exact", second.metric, second.value))
+    return Draw(args, checks, label)
+
+
+def check_args(oracle: ModuleType, case: Case, args: Mapping[str, Any]) -> None:
+    """The oracle must give every input of its OP, as arrays and numbers, and nothing else."""
+    op = oracle.OP
+    wanted = {a.name for a in op.tensors if a.role != "out"} | {a.name for a in op.scalars}
+    if set(args) != wanted:
+        raise ValueError(
+            f"{oracle.__name__}.inputs, case {case.name}: gives {sorted(args)}, "
+            f"OP wants {sorted(wanted)}"
+        )
+    for arg in op.tensors:
+        if arg.role != "out" and not isinstance(args[arg.name], np.ndarray):
+            raise TypeError(f"{oracle.__name__}.inputs, case {case.name}: {arg.name} is no array")
+    for scalar in op.scalars:
+        if isinstance(args[scalar.name], np.generic):
+            raise TypeError(
+                f"{oracle.__name__}.inputs, case {case.name}: {scalar.name} should be a plain "
+                f"number, not {type(args[scalar.name]).__name__}"
+            )
+
+
+def _check(
+    tactic: Tactic,
+    oracle: ModuleType,
+    args: Mapping[str, Any],
+    which: str,
+    metric: str,
+    value: Any,
+) -> Check:
+    given = {k: _read_only(v) if isinstance(v, np.ndarray) else v for k, v in args.items()}
+    answer = getattr(oracle, which)(tactic.variant, **given)
+    wanted = {arg.name for arg in oracle.OP.tensors if arg.role != "in"}
+    missing = sorted(wanted - set(answer))
+    if missing:
+        raise ValueError(f"{oracle.__name__}.{which} gives no {', '.join(missing)}")
+    return Check(which, metric, value, {name: np.asarray(answer[name]) for name in wanted})
+
+
+def _read_only(array: Array) -> Array:
+    """The same memory; an oracle that writes to its input gets a ValueError."""
+    view: Array = array.view()
+    view.flags.writeable = False
+    return view

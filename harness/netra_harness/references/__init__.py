@@ -1,0 +1,1 @@
+"""Real implementations that captures are made from: `<oracle>_<source>.py`, `reference()`."""

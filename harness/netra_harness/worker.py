@@ -1,0 +1,108 @@
+"""The process that runs cases: one JSON job a line on stdin, one JSON answer a line back.
+
+Whatever a kernel, a driver or the simulator does to this process, the parent sees it end and
+starts another. Answers go to a pipe of their own, so a library that prints disturbs nothing.
+
+    python -m netra_harness.worker FD
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Job = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def run(job: Job) -> Answer:
+    """One case of one tactic."""
+    from netra_catalog import load_one, oracle
+
+    from netra_harness.results import CaseResult
+    from netra_harness.run import Options, run_case
+
+    device = _device(job["device"], job["arch"])
+    tactic = load_one(Path(job["path"]))
+    module = oracle(tactic)
+    cases = {case.name: case for case in module.cases(job["case_set"], tactic.variant)}
+    if job["case"] not in cases:
+        text = f"case {job['case']} is not in the set {job['case_set']}"
+        return CaseResult.failed(tactic.id, job["case"], job["seed"], "error", text).json()
+    options = Options(job["seed"], full=job["case_set"] == "full", bands=job.get("bands", False))
+    result = run_case(tactic, module, cases[job["case"]], device, options)
+    return result.json()
+
+
+def plan(job: Job) -> Answer:
+    """The cases of a tactic, by name."""
+    from netra_catalog import load_one, oracle
+
+    tactic = load_one(Path(job["path"]))
+    cases = oracle(tactic).cases(job["case_set"], tactic.variant)
+    return {"cases": [case.name for case in cases]}
+
+
+def gpus(_job: Job) -> Answer:
+    """Architectures of the GPUs that are present."""
+    from netra_harness.device import gpu_arches
+
+    return {"arches": gpu_arches()}
+
+
+def call(job: Job) -> Answer:
+    """A function of the tests: `module:name`, called with the job."""
+    import importlib
+
+    module, _, name = str(job["function"]).partition(":")
+    sys.path[:0] = job.get("sys_path", [])
+    answer: Answer = getattr(importlib.import_module(module), name)(job)
+    return answer
+
+
+_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "plan": plan, "gpus": gpus, "call": call}
+_devices: dict[tuple[str, str], Any] = {}
+
+
+def _device(kind: str, arch: str) -> Any:
+    from netra_harness.device import Device
+
+    if (kind, arch) not in _devices:
+        _devices[kind, arch] = Device.open(kind, arch)
+    return _devices[kind, arch]
+
+
+def main() -> None:
+    """Answers jobs until stdin ends."""
+    faulthandler.enable()
+    answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    for line in sys.stdin:
+        job = json.loads(line)
+        # For a worker whose parent is gone; a parent that lives stops it sooner.
+        faulthandler.dump_traceback_later(job["seconds"] + 15, exit=True)
+        try:
+            text = json.dumps({"ok": _DO[job["do"]](job)}, allow_nan=False)
+        except click.ClickException as error:
+            text = json.dumps({"error": error.message, "exit_code": error.exit_code})
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            text = json.dumps({
+                "error": f"{type(error).__name__}: {error}",
+                "where": f"{frame.filename}:{frame.lineno}",
+                "trace": traceback.format_exc(),
+            })  # fmt: skip
+        faulthandler.cancel_dump_traceback_later()
+        answers.write(text + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+#include "rows.h"
+
+#define NETRA_CLASS Class::vop3
+namespace netra::NETRA_HOST_NS {
+namespace {
+
+#define NETRA_OP NETRA_OP_STRUCT
+#define NETRA_SAT NETRA_SAT_STRUCT
+#include "../sem/vop3.inc"
+#undef NETRA_OP
+#undef NETRA_SAT
+
+#define NETRA_OP NETRA_OP_ROW
+#define NETRA_SAT NETRA_SAT_ROW
+constexpr Row kRows[] = {
+#include "../sem/vop3.inc"
+};
+
+}  // namespace
+
+RowSpan vop3_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+
+}  // namespace netra::NETRA_HOST_NS

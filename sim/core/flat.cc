@@ -1,0 +1,231 @@
+// FLAT, GLOBAL, SCRATCH: loads, stores and atomics through 64-bit addresses.
+//
+// Addresses (ISA guides, "Flat memory instructions"): global is vaddr64 + offset, or saddr64 plus a
+// zero-extended 32-bit VGPR plus offset; scratch is a per-lane byte offset; flat picks LDS,
+// scratch or global by the upper half of the address.
+#include "memory_access.h"
+#include "rows.h"
+
+namespace netra {
+namespace {
+
+// Upper halves of the shared and private apertures (amdkfd's values for gfx9 and gfx11).
+constexpr uint32_t kSharedHigh = 0x00010000, kPrivateHigh = 0x00020000;
+
+uint8_t* scratch_bytes_at(Wave& w, const Insn& i, unsigned lane, uint32_t offset, uint32_t bytes) {
+  if (offset > w.scratch_bytes || bytes > w.scratch_bytes - offset) {
+    fault_address(w, i, lane, offset, bytes, "scratch");
+    return nullptr;
+  }
+  return w.scratch + static_cast<size_t>(lane) * w.scratch_bytes + offset;
+}
+
+// The address of a lane, by class: resolved to host memory, or null after a fault.
+struct Resolver {
+  Wave& w;
+  const Insn& i;
+  const Access a;
+  const uint32_t* lo = nullptr;
+  const uint32_t* hi = nullptr;
+  uint64_t base = 0;
+  bool is_flat, is_scratch;
+
+  Resolver(Wave& wave, const Insn& insn, Access access)
+      : w(wave), i(insn), a(access), is_flat(insn.cls == Class::flat),
+        is_scratch(insn.cls == Class::scratch) {
+    const Operand& v = i.op[a.vaddr];
+    if (v.kind == Kind::vgpr) {
+      lo = w.row(v.index);
+      if (v.dwords == 2) hi = lo + w.lanes;
+    }
+    if (!is_flat) {
+      const Operand& s = i.op[a.base];
+      if (s.kind != Kind::off) base = is_scratch ? read_scalar(w, s) : read_scalar64(w, s);
+    }
+  }
+  uint8_t* at(unsigned lane, uint32_t bytes, bool write) const {
+    if (is_scratch) {
+      const uint32_t offset = (lo ? lo[lane] : 0) + static_cast<uint32_t>(base) + static_cast<uint32_t>(i.offset);
+      return scratch_bytes_at(w, i, lane, offset, bytes);
+    }
+    uint64_t address = base + (lo ? lo[lane] : 0);
+    if (hi) address += static_cast<uint64_t>(hi[lane]) << 32;
+    address += static_cast<uint64_t>(static_cast<int64_t>(i.offset));
+    if (is_flat) {
+      const uint32_t high = static_cast<uint32_t>(address >> 32);
+      if (high == kSharedHigh) return lds_bytes(w, i, lane, static_cast<uint32_t>(address), bytes);
+      if (high == kPrivateHigh) return scratch_bytes_at(w, i, lane, static_cast<uint32_t>(address), bytes);
+    }
+    return global_bytes(w, i, lane, address, bytes, write);
+  }
+};
+
+void load(Wave& w, const Insn& i) {
+  const Access a(i.row->data);
+  const Resolver r(w, i, a);
+  const uint64_t exec = w.exec();
+  const uint32_t bytes = a.bytes();
+  // Addresses may sit in the registers that the load writes: collect first.
+  alignas(64) uint32_t out[4][64];
+  uint32_t* d = w.row(i.op[0].index);
+  for (uint64_t m = exec; m; m &= m - 1) {
+    const unsigned l = static_cast<unsigned>(std::countr_zero(m));
+    const uint8_t* p = r.at(l, bytes, false);
+    if (!p) return;
+    if (a.part == Part::dwords) {
+      for (uint32_t k = 0; k < a.dwords; ++k) std::memcpy(&out[k][l], p + 4 * k, 4);
+    } else {
+      out[0][l] = loaded(a.part, p, d[l]);
+    }
+  }
+  const uint32_t n = a.part == Part::dwords ? a.dwords : 1;
+  for (uint32_t k = 0; k < n; ++k, d += w.lanes) {
+    if (exec == w.lane_mask) std::memcpy(d, out[k], w.lanes * 4);
+    else
+      for (uint64_t m = exec; m; m &= m - 1) {
+        const int l = std::countr_zero(m);
+        d[l] = out[k][l];
+      }
+  }
+}
+
+void store(Wave& w, const Insn& i) {
+  const Access a(i.row->data);
+  const Resolver r(w, i, a);
+  const uint32_t bytes = a.bytes();
+  const uint32_t* d = w.row(i.op[a.data].index);
+  for (uint64_t m = w.exec(); m; m &= m - 1) {
+    const unsigned l = static_cast<unsigned>(std::countr_zero(m));
+    uint8_t* p = r.at(l, bytes, true);
+    if (!p) return;
+    if (a.part == Part::dwords)
+      for (uint32_t k = 0; k < a.dwords; ++k) std::memcpy(p + 4 * k, d + k * w.lanes + l, 4);
+    else
+      stored(a.part, p, d[l]);
+  }
+}
+
+// An atomic row's access_data: the operation in place of `dwords`, u16 for the 64-bit forms.
+template <bool Returns>
+void atomic(Wave& w, const Insn& i) {
+  const Access a(i.row->data);
+  const Resolver r(w, i, a);
+  const auto op = static_cast<AtomicOp>(a.dwords);
+  const uint32_t bytes = a.part == Part::u16 ? 8 : 4;
+  const uint32_t words = bytes / 4;
+  const uint32_t* d = w.row(i.op[a.data].index);
+  const bool compares = op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap;
+  alignas(64) uint32_t out[2][64];
+  for (uint64_t m = w.exec(); m; m &= m - 1) {
+    const unsigned l = static_cast<unsigned>(std::countr_zero(m));
+    uint8_t* p = r.at(l, bytes, true);
+    if (!p) return;
+    if (reinterpret_cast<uintptr_t>(p) % bytes) {
+      fault_address(w, i, l, reinterpret_cast<uintptr_t>(p), bytes, "misaligned atomic");
+      return;
+    }
+    const auto word = [&](uint32_t k) {
+      uint64_t x = d[k * w.lanes + l];
+      if (words == 2) x |= static_cast<uint64_t>(d[(k + 1) * w.lanes + l]) << 32;
+      return x;
+    };
+    const uint64_t old = atomic_apply(op, bytes, p, word(0), compares ? word(words) : 0);
+    out[0][l] = static_cast<uint32_t>(old);
+    out[1][l] = static_cast<uint32_t>(old >> 32);
+  }
+  if constexpr (Returns) {
+    uint32_t* v = w.row(i.op[0].index);
+    for (uint32_t k = 0; k < words; ++k, v += w.lanes)
+      for (uint64_t m = w.exec(); m; m &= m - 1) {
+        const int l = std::countr_zero(m);
+        v[l] = out[k][l];
+      }
+  }
+}
+
+constexpr uint32_t kMods = kModOffset | kModCache;
+constexpr Slot reg(Role role, uint32_t n) { return {Type::wide, role, static_cast<uint8_t>(n)}; }
+constexpr Slot kAny = {Type::wide, kRead, 0};
+
+constexpr Row load_row(const char* name, Class cls, uint8_t archs, Part part, uint32_t dwords) {
+  Row r{name, cls, archs, &load, kMods, kLoad, 0, {}, 0, 0};
+  const bool d16 = part >= Part::u8_hi;
+  r.slot[r.slots++] = reg(d16 ? kReadWrite : kWrite, dwords);
+  r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
+  if (cls != Class::flat) r.slot[r.slots++] = kAny;
+  r.data = access_data(part, dwords, 1, 2, 0);
+  return r;
+}
+constexpr Row store_row(const char* name, Class cls, uint8_t archs, Part part, uint32_t dwords) {
+  Row r{name, cls, archs, &store, kMods, kStore, 0, {}, 0, 0};
+  r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
+  r.slot[r.slots++] = reg(kRead, dwords);
+  if (cls != Class::flat) r.slot[r.slots++] = kAny;
+  r.data = access_data(part, dwords, 0, 2, 1);
+  return r;
+}
+constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op, uint32_t words, bool returns) {
+  Row r{name, cls, archs, returns ? &atomic<true> : &atomic<false>, kMods, kAtomic, 0, {}, 0, 0};
+  const uint32_t data = words * (op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap ? 2 : 1);
+  if (returns) r.flags |= kReturnRow, r.slot[r.slots++] = reg(kWrite, words);
+  r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
+  r.slot[r.slots++] = reg(kRead, data);
+  if (cls != Class::flat) r.slot[r.slots++] = kAny;
+  r.data = access_data(words == 2 ? Part::u16 : Part::u8, static_cast<uint32_t>(op), returns, returns + 2u, returns + 1u);
+  return r;
+}
+
+// X(gfx9 suffix, gfx11 suffix, part, dwords)
+#define NETRA_LOADS(X)                                                              \
+  X("ubyte", "u8", Part::u8, 1) X("sbyte", "i8", Part::i8, 1)                        \
+  X("ushort", "u16", Part::u16, 1) X("sshort", "i16", Part::i16, 1)                  \
+  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)            \
+  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)         \
+  X("ubyte_d16", "d16_u8", Part::u8_d16, 1) X("ubyte_d16_hi", "d16_hi_u8", Part::u8_hi, 1) \
+  X("sbyte_d16", "d16_i8", Part::i8_d16, 1) X("sbyte_d16_hi", "d16_hi_i8", Part::i8_hi, 1) \
+  X("short_d16", "d16_b16", Part::u16_d16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)
+#define NETRA_STORES(X)                                                             \
+  X("byte", "b8", Part::u8, 1) X("byte_d16_hi", "d16_hi_b8", Part::u8_hi, 1)         \
+  X("short", "b16", Part::u16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)   \
+  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)            \
+  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)
+
+#define NETRA_CLASS_ROWS(prefix, cls)                                               \
+  NETRA_LOADS(NETRA_##prefix##_LOAD) NETRA_STORES(NETRA_##prefix##_STORE)
+#define NETRA_GLOBAL_LOAD(a, b, part, n)                                            \
+  load_row("global_load_" a, Class::global, kGfx950, part, n),                      \
+  load_row("global_load_" b, Class::global, kGfx1151, part, n),
+#define NETRA_GLOBAL_STORE(a, b, part, n)                                           \
+  store_row("global_store_" a, Class::global, kGfx950, part, n),                    \
+  store_row("global_store_" b, Class::global, kGfx1151, part, n),
+#define NETRA_FLAT_LOAD(a, b, part, n)                                              \
+  load_row("flat_load_" a, Class::flat, kGfx950, part, n),                          \
+  load_row("flat_load_" b, Class::flat, kGfx1151, part, n),
+#define NETRA_FLAT_STORE(a, b, part, n)                                             \
+  store_row("flat_store_" a, Class::flat, kGfx950, part, n),                        \
+  store_row("flat_store_" b, Class::flat, kGfx1151, part, n),
+#define NETRA_SCRATCH_LOAD(a, b, part, n)                                           \
+  load_row("scratch_load_" a, Class::scratch, kGfx950, part, n),                    \
+  load_row("scratch_load_" b, Class::scratch, kGfx1151, part, n),
+#define NETRA_SCRATCH_STORE(a, b, part, n)                                          \
+  store_row("scratch_store_" a, Class::scratch, kGfx950, part, n),                  \
+  store_row("scratch_store_" b, Class::scratch, kGfx1151, part, n),
+
+#define NETRA_ATOMIC(arch, name, op, words)                                          \
+  atomic_row("global_atomic_" name, Class::global, arch, AtomicOp::op, words, false), \
+  atomic_row("global_atomic_" name, Class::global, arch, AtomicOp::op, words, true),  \
+  atomic_row("flat_atomic_" name, Class::flat, arch, AtomicOp::op, words, false),     \
+  atomic_row("flat_atomic_" name, Class::flat, arch, AtomicOp::op, words, true),
+
+constexpr Row kRows[] = {
+    NETRA_CLASS_ROWS(GLOBAL, global)
+    NETRA_CLASS_ROWS(FLAT, flat)
+    NETRA_CLASS_ROWS(SCRATCH, scratch)
+#include "sem/atomic.inc"
+};
+
+}  // namespace
+
+RowSpan flat_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+
+}  // namespace netra

@@ -1,0 +1,15 @@
+// Hardware registers (s_getreg / s_setreg) and jumps to computed addresses.
+#pragma once
+
+#include "wave.h"
+
+namespace netra {
+
+void getreg(Wave& w, const Insn& i);
+void setreg(Wave& w, const Insn& i);
+Row hwreg_row(const char* name, Execute execute, bool get);
+
+// Continues at a loaded address; a fault when no instruction starts there.
+void jump(Wave& w, const Insn& i, uint64_t pc);
+
+}  // namespace netra

@@ -1,0 +1,99 @@
+// Faults, region look-up, special operands, and the life of a wave.
+#include "wave.h"
+
+#include <cstdio>
+
+#include "launch.h"
+
+namespace netra {
+namespace {
+
+// Apertures: the upper halves that flat addresses are compared with (amdkfd's values).
+constexpr uint64_t kSharedBase = 0x0001000000000000ull, kPrivateBase = 0x0002000000000000ull;
+
+std::string hex(uint64_t x) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(x));
+  return text;
+}
+
+}  // namespace
+
+void fault(Wave& w, const Insn& i, int hip_error, const std::string& what) {
+  if (w.state == State::faulted) return;
+  w.state = State::faulted;
+  w.fault_error = hip_error;
+  const std::string& line = w.launch->program->line(i);
+  w.fault = w.launch->kernel->name + ": " + what + "\n  at " + (line.empty() ? "(no line table)" : line) +
+            ", pc " + hex(i.pc) + " (entry+" + hex(i.pc - w.launch->kernel->entry) + "): " + i.text +
+            "\n  wave " + std::to_string(w.index) + " of workgroup (" + std::to_string(w.group->id[0]) +
+            ", " + std::to_string(w.group->id[1]) + ", " + std::to_string(w.group->id[2]) + ")";
+}
+
+void fault_address(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint32_t bytes,
+                   const char* what) {
+  std::string text = std::string(what) + " access of " + std::to_string(bytes) + " bytes at " +
+                     hex(address) + " by lane " + std::to_string(lane) + ": ";
+  const std::string kind = what;
+  if (kind == "LDS")
+    text += "the workgroup has " + std::to_string(w.lds_bytes) + " bytes of LDS";
+  else if (kind == "scratch")
+    text += "a lane has " + std::to_string(w.scratch_bytes) + " bytes of scratch";
+  else
+    text += Memory::describe(*w.launch->regions, address);
+  fault(w, i, 700, text);
+}
+
+uint8_t* global_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint32_t bytes,
+                           bool write) {
+  const Region* r = Memory::find(*w.launch->regions, address);
+  if (!r || !r->contains(address, bytes)) {
+    fault_address(w, i, lane, address, bytes, "out-of-bounds");
+    return nullptr;
+  }
+  if (write && !r->writable) {
+    fault_address(w, i, lane, address, bytes, "read-only memory: write");
+    return nullptr;
+  }
+  w.region = r;
+  return reinterpret_cast<uint8_t*>(address);
+}
+
+uint32_t read_special(const Wave& w, Special which, int dword) {
+  const auto part = [dword](uint64_t x) { return static_cast<uint32_t>(x >> (32 * dword)); };
+  switch (which) {
+    case Special::vccz: return w.vcc() == 0;
+    case Special::execz: return w.exec() == 0;
+    case Special::scc: return w.scc;
+    case Special::shared_base: return part(kSharedBase);
+    case Special::shared_limit: return part(kSharedBase | 0xffffffff);
+    case Special::private_base: return part(kPrivateBase);
+    case Special::private_limit: return part(kPrivateBase | 0xffffffff);
+    case Special::lds_direct: break;
+  }
+  return 0;
+}
+
+namespace {
+
+void release_barrier(Group& g) {
+  for (Wave& w : g.waves)
+    if (w.state == State::barrier) w.state = State::running;
+  g.waiting = 0;
+}
+
+}  // namespace
+
+void end_wave(Wave& w) {
+  w.state = State::ended;
+  Group& g = *w.group;
+  if (--g.live && g.waiting == g.live) release_barrier(g);
+}
+
+void reach_barrier(Wave& w) {
+  w.state = State::barrier;
+  Group& g = *w.group;
+  if (++g.waiting == g.live) release_barrier(g);
+}
+
+}  // namespace netra

@@ -1,0 +1,26 @@
+"""The simulator from Python: where its library is, what a code object holds, what a run found.
+
+The simulator is a HIP library; programs use it through HIP.  Here is only what HIP does not have.
+"""
+
+from netra_sim.library import (
+    counters,
+    findings,
+    inspect,
+    last_error,
+    last_fault,
+    library_path,
+    reset,
+    set_seed,
+)
+
+__all__ = [
+    "counters",
+    "findings",
+    "inspect",
+    "last_error",
+    "last_fault",
+    "library_path",
+    "reset",
+    "set_seed",
+]

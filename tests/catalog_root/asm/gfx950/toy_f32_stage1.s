@@ -1,0 +1,1 @@
+// toy_f32_stage1 - a file for the tests of the catalog; it is never assembled
