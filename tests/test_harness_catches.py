@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
 from harness_root import SmallRoot, kernel_text  # noqa: E402
 from spoils import SPOILT, capture_only, same  # noqa: E402
 
-LIMIT = 30.0
+LIMIT = 10.0
 
 
 def line_of(text: str, pattern: str) -> int:
@@ -55,6 +55,7 @@ def ran(
         reports: dict[str, TacticReport] = {}
         for bands, root in roots.items():
             patch.setenv("NETRA_ROOT", str(root.path))
+            patch.setenv("NETRA_SIM_WAVE_BUDGET", "2000000")
             settings = Settings(device="sim", limit=LIMIT, bands=bands)
             report = validate(settings)
             assert not report.passed

@@ -89,8 +89,8 @@ def test_a_failing_run_shows_the_element_and_how_to_rerun(harness: Any) -> None:
     assert command is not None
     again = harness(*shlex.split(command[1])[1:])
     assert again.exit_code == 1 and "FAILED: 1 of 1 cases" in again.stdout
-    wrong = re.search(r"first at.*", result.stdout)
-    assert wrong is not None and wrong[0] in again.stdout  # the same seed, the same numbers
+    wrong = re.search(r"first at.*", again.stdout)
+    assert wrong is not None and wrong[0] in result.stdout  # the same seed, the same numbers
 
 
 def test_json_alone_on_stdout_and_the_seed_on_stderr(harness: Any) -> None:

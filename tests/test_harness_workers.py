@@ -56,7 +56,7 @@ def job(tmp_path: Path) -> Any:
                 return {"value": "fine"}
 
             def fault(job):
-                return {"pid": os.getpid(), "failures": [{"kind": "fault"}]}
+                return {"pid": os.getpid(), "device": {"lost": True}}
             """
         )
     )

@@ -29,7 +29,6 @@
         sreg    sHigh,     12           // mask of the high half
         sreg    sRound,    13           // one less than half of the lowest bit that stays
         sreg    sPick,     14           // v_perm selector: the high halves of both sources
-        sreg    sLanes,    15, 2        // the lane numbers 0..15, 4 bits each
 
         vreg    vTid,       0           // on entry: 0..255
         vreg    vOff,       1           // 16 * thread; then with the row's offset
@@ -47,8 +46,6 @@
         s_mov_b32       s[sHigh], 0xffff0000
         s_movk_i32      s[sRound], 0x7fff
         s_mov_b32       s[sPick], 0x07060302
-        s_mov_b32       s[sLanes], 0x76543210
-        s_mov_b32       s[sLanes+1], 0xfedcba98
         s_waitcnt       lgkmcnt(0)
         global_load_b128 v[vW:vW+3], v[vOff], s[sW:sW+1]
         v_lshl_add_u32  v[vOff], s[sRow], 12, v[vOff]
@@ -99,7 +96,7 @@
         v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_xmask:2 row_mask:0xf bank_mask:0xf
         v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_xmask:4 row_mask:0xf bank_mask:0xf
         v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_xmask:8 row_mask:0xf bank_mask:0xf
-        v_permlanex16_b32 v[vTmp], v[vAcc], s[sLanes], s[sLanes+1]
+        v_permlanex16_b32 v[vTmp], v[vAcc], 0, 0        // lane 0 of the other 16; all are alike
         v_add_f32       v[vAcc], v[vAcc], v[vTmp]
 
 // Lane 0 of wave n leaves the wave's sum at LDS byte 4 n = thread / 8.  Meanwhile, 1 + w.
@@ -162,7 +159,7 @@ amdhsa.kernels:
     .group_segment_fixed_size: 32
     .private_segment_fixed_size: 0
     .wavefront_size: 32
-    .sgpr_count: 19
+    .sgpr_count: 17
     .vgpr_count: 24
     .max_flat_workgroup_size: 256
     .args:

@@ -207,11 +207,13 @@ std::unique_ptr<Hip> g_hip;  // set once, never reset: contexts keep pointers to
 void Hip::describe(int error, char* text, size_t size) const {
   const char* name = error_name(error);
   const char* meaning = error_string(error);
+  const char* note = "";
+  if (error == kHipErrorContextIsDestroyed)
+    note = "; usually: the stream comes from another copy of libamdhip64";
+  else if (error == kHipErrorIllegalAddress || error == kHipErrorLaunchFailure)
+    note = "; this may be the fault of a kernel that was launched earlier";
   std::snprintf(text, size, "%s (%d): %s%s", name != nullptr ? name : "unknown HIP error", error,
-                meaning != nullptr ? meaning : "",
-                error == kHipErrorContextIsDestroyed
-                    ? "; usually: the stream comes from another copy of libamdhip64"
-                    : "");
+                meaning != nullptr ? meaning : "", note);
 }
 
 const Hip* bind_hip(const char* asked) {

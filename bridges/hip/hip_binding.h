@@ -42,7 +42,7 @@ struct Hip {
   bool simulated = false;
   std::string path;
 
-  // "hipErrorInvalidImage (200): device kernel image is invalid", in static storage of the caller.
+  // "hipErrorInvalidImage (200): device kernel image is invalid", and what such a code often means.
   void describe(int error, char* text, size_t size) const;
 };
 
@@ -50,8 +50,9 @@ struct Hip {
 enum HipError : int {
   kHipSuccess = 0,
   kHipErrorInvalidValue = 1,
-  kHipErrorOutOfMemory = 2,
+  kHipErrorIllegalAddress = 700,
   kHipErrorContextIsDestroyed = 709,
+  kHipErrorLaunchFailure = 719,
 };
 
 // hipPointer_attribute.

@@ -22,6 +22,7 @@ from netra_catalog.tactic import Tactic
 
 from netra_bridge import runtime
 from netra_bridge.errors import CaptureError, NoTacticError, UsageError
+from netra_bridge.request import Request, read_request
 from netra_bridge.runtime import Workspace, log
 
 

@@ -150,8 +150,8 @@ def number(value: float) -> str:
 
 
 def unit(metric: str) -> str:
-    """What `worst` counts: representable steps, or plain difference."""
-    return "abs" if metric == "bound" else "ulp"
+    """What `worst` counts."""
+    return {"bitwise": "steps", "ulp": "ulp", "bound": "abs"}[metric]
 
 
 def index_text(name: str, index: tuple[int, ...]) -> str:

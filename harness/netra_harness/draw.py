@@ -95,8 +95,8 @@ def _check(
 ) -> Check:
     given = {k: _read_only(v) if isinstance(v, np.ndarray) else v for k, v in args.items()}
     answer = getattr(oracle, which)(tactic.variant, **given)
-    wanted = {arg.name for arg in oracle.OP.tensors if arg.role != "in"}
-    missing = sorted(wanted - set(answer))
+    wanted = [arg.name for arg in oracle.OP.tensors if arg.role != "in"]
+    missing = sorted(set(wanted) - set(answer))
     if missing:
         raise ValueError(f"{oracle.__name__}.{which} gives no {', '.join(missing)}")
     return Check(which, metric, value, {name: np.asarray(answer[name]) for name in wanted})

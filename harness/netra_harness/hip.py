@@ -90,6 +90,12 @@ class Hip(Launching):
     def simulated(self) -> bool:
         return hasattr(self.library, "netraSimLastFault")
 
+    def recover(self) -> bool:
+        """After a kernel's fault: can this process go on?  On a GPU it cannot."""
+        if self.simulated:
+            self.call("netraSimReset")
+        return self.simulated
+
     def schedule(self, seed: int) -> None:
         """Simulator: waves and workgroups in the order of this seed from now on."""
         if self.simulated:

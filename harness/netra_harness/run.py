@@ -84,6 +84,7 @@ def _fault(device: Device, error: HipError, result: CaseResult, buffers: str) ->
     if told and told not in text:
         text += f"\n{told}"
     text += f"\nbuffers: {buffers}"
+    result.device["lost"] = not device.hip.recover()
     return Failure("fault", text, arm, place.group(0) if place else "")
 
 

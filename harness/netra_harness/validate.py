@@ -280,8 +280,14 @@ def _job(settings: Settings, report: TacticReport, case: str) -> workers.Job:
         "device": report.device,
         "bands": settings.bands,
     }
-    environment = {"NETRA_SIM_DEVICES": tactic.arch} if report.device == "sim" else {}
     limit = settings.limit or (FULL_LIMIT if settings.full else QUICK_LIMIT)
+    environment = {}
+    if report.device == "sim":
+        environment["NETRA_SIM_DEVICES"] = tactic.arch
+        # So that a kernel which never ends is told of by the simulator, before its worker is
+        # stopped without a word.
+        seconds = os.environ.get("NETRA_SIM_SECONDS", str(max(1, int(0.75 * limit))))
+        environment["NETRA_SIM_SECONDS"] = seconds
     return workers.Job(body, environment, limit)
 
 

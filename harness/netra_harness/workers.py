@@ -227,10 +227,9 @@ def _serve(
 
 
 def _lost(outcome: Outcome) -> bool:
-    """After a fault the HIP context of the process is good for nothing."""
+    """After a fault the HIP context of a process is good for nothing, on a GPU."""
     answer = outcome.answer if outcome.kind == "ok" else None
-    failures = answer.get("failures", []) if isinstance(answer, dict) else []
-    return any(failure["kind"] == "fault" for failure in failures)
+    return isinstance(answer, dict) and bool(answer.get("device", {}).get("lost"))
 
 
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:

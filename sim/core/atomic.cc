@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "memory_access.h"
+#include "switches.h"
 
 namespace netra {
 namespace {
@@ -46,9 +47,14 @@ double half_value(uint32_t h, bool bf16) {
                            : e == 0 ? std::ldexp(m, -24) : std::ldexp(m + 1024, e - 25);
   return h & 0x8000 ? -magnitude : magnitude;
 }
-uint32_t add_half(uint32_t a, uint32_t b, bool bf16) {
-  return round_to_half(half_value(a & 0xffff, bf16) + half_value(b & 0xffff, bf16), bf16);
+uint32_t add_half(uint32_t a, uint32_t b, bool bf16, bool flush) {
+  const uint32_t field = bf16 ? 0x7f80 : 0x7c00;
+  const auto flushed = [&](uint32_t h) { return flush && !(h & field) ? h & 0x8000 : h & 0xffff; };
+  return flushed(round_to_half(half_value(flushed(a), bf16) + half_value(flushed(b), bf16), bf16));
 }
+
+float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+float add(float a, float b, bool flush) { return flush ? flushed(flushed(a) + flushed(b)) : a + b; }
 
 template <class U, class S>
 U integer(AtomicOp op, U old, U data, U compare) {
@@ -69,15 +75,25 @@ U integer(AtomicOp op, U old, U data, U compare) {
     case AtomicOp::inc: return old >= data ? 0 : old + 1;
     case AtomicOp::dec: return old == 0 || old > data ? data : old - 1;
     case AtomicOp::mskor: return (old & ~data) | compare;
+    case AtomicOp::wrap: return old >= data ? old - data : old + compare;
     default: return old;
   }
 }
 
 }  // namespace
 
-uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t compare) {
+bool atomic_flushes(const Wave& w, AtomicOp op, bool lds) {
+  if (lds) {
+    if (op == AtomicOp::add_f32) return !(w.mode >> 5 & 1);
+    return (op == AtomicOp::pk_add_f16 || op == AtomicOp::pk_add_bf16) && !(w.mode >> 7 & 1);
+  }
+  return op == AtomicOp::add_f32 && !w.gfx11 && switches().l2_add_f32_flush;
+}
+
+uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t compare,
+                       bool flush) {
   switch (op) {
-    case AtomicOp::add_f32: return bits(f32(old) + f32(data));
+    case AtomicOp::add_f32: return bits(add(f32(old), f32(data), flush));
     case AtomicOp::add_f64: return bits(f64(old) + f64(data));
     case AtomicOp::min_f32: return bits(pick(f32(old), f32(data), true));
     case AtomicOp::max_f32: return bits(pick(f32(old), f32(data), false));
@@ -89,7 +105,7 @@ uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data,
     case AtomicOp::pk_add_bf16: {
       const bool bf16 = op == AtomicOp::pk_add_bf16;
       const auto o = static_cast<uint32_t>(old), d = static_cast<uint32_t>(data);
-      return add_half(o, d, bf16) | add_half(o >> 16, d >> 16, bf16) << 16;
+      return add_half(o, d, bf16, flush) | add_half(o >> 16, d >> 16, bf16, flush) << 16;
     }
     default:
       return bytes == 4 ? integer<uint32_t, int32_t>(op, static_cast<uint32_t>(old),

@@ -5,6 +5,7 @@
 // scratch or global by the upper half of the address.
 #include "memory_access.h"
 #include "rows.h"
+#include "switches.h"
 
 namespace netra {
 namespace {
@@ -68,6 +69,7 @@ void load(Wave& w, const Insn& i) {
   // Addresses may sit in the registers that the load writes: collect first.
   alignas(64) uint32_t out[4][64];
   uint32_t* d = w.row(i.op[0].index);
+  const bool keep = w.gfx11 || switches().d16_vmem_preserve;
   for (uint64_t m = exec; m; m &= m - 1) {
     const unsigned l = static_cast<unsigned>(std::countr_zero(m));
     const uint8_t* p = r.at(l, bytes, false);
@@ -75,7 +77,7 @@ void load(Wave& w, const Insn& i) {
     if (a.part == Part::dwords) {
       for (uint32_t k = 0; k < a.dwords; ++k) std::memcpy(&out[k][l], p + 4 * k, 4);
     } else {
-      out[0][l] = loaded(a.part, p, d[l]);
+      out[0][l] = loaded(a.part, p, keep ? d[l] : 0);
     }
   }
   const uint32_t n = a.part == Part::dwords ? a.dwords : 1;
@@ -105,6 +107,41 @@ void store(Wave& w, const Insn& i) {
   }
 }
 
+// global_load_lds_*, scratch_load_lds_*: LDS byte = M0[17:2] * 4 + inst_offset + lane * S, where the
+// instruction's offset counts in both addresses.
+void load_lds(Wave& w, const Insn& i) {
+  const Access a(i.row->data);
+  const Resolver r(w, i, a);
+  const uint32_t n = a.part == Part::dwords ? a.dwords : 1;
+  const uint32_t base = (w.s[kM0] & 0x3fffc) + static_cast<uint32_t>(i.offset);
+  for (uint64_t m = w.exec(); m; m &= m - 1) {
+    const unsigned l = static_cast<unsigned>(std::countr_zero(m));
+    const uint8_t* p = r.at(l, a.bytes(), false);
+    uint8_t* to = p ? lds_bytes(w, i, l, base + l * lds_dma_stride(a), 4 * n) : nullptr;
+    if (!to) return;
+    if (a.part == Part::dwords) {
+      std::memcpy(to, p, 4 * n);
+    } else {
+      const uint32_t x = loaded(a.part, p, 0);
+      std::memcpy(to, &x, 4);
+    }
+  }
+}
+
+// gfx11's addtid forms: saddr + offset + 4 * lane, no address register.
+template <bool Store>
+void addtid(Wave& w, const Insn& i) {
+  const uint64_t base = read_scalar64(w, i.op[1]) + static_cast<uint64_t>(static_cast<int64_t>(i.offset));
+  uint32_t* d = w.row(i.op[0].index);
+  for (uint64_t m = w.exec(); m; m &= m - 1) {
+    const unsigned l = static_cast<unsigned>(std::countr_zero(m));
+    uint8_t* p = global_bytes(w, i, l, base + 4 * l, 4, Store);
+    if (!p) return;
+    if (Store) std::memcpy(p, d + l, 4);
+    else std::memcpy(d + l, p, 4);
+  }
+}
+
 // An atomic row's access_data: the operation in place of `dwords`, u16 for the 64-bit forms.
 template <bool Returns>
 void atomic(Wave& w, const Insn& i) {
@@ -129,7 +166,8 @@ void atomic(Wave& w, const Insn& i) {
       if (words == 2) x |= static_cast<uint64_t>(d[(k + 1) * w.lanes + l]) << 32;
       return x;
     };
-    const uint64_t old = atomic_apply(op, bytes, p, word(0), compares ? word(words) : 0);
+    const uint64_t old = atomic_apply(op, bytes, p, word(0), compares ? word(words) : 0,
+                                     atomic_flushes(w, op, false));
     out[0][l] = static_cast<uint32_t>(old);
     out[1][l] = static_cast<uint32_t>(old >> 32);
   }
@@ -148,7 +186,7 @@ constexpr Slot reg(Role role, uint32_t n) { return {Type::wide, role, static_cas
 constexpr Slot kAny = {Type::wide, kRead, 0};
 
 constexpr Row load_row(const char* name, Class cls, uint8_t archs, Part part, uint32_t dwords) {
-  Row r{name, cls, archs, &load, kMods, kLoad, 0, {}, 0, 0};
+  Row r{name, cls, archs, &load, kMods, kLoad, 0, {}, 0, 0, nullptr};
   const bool d16 = part >= Part::u8_hi;
   r.slot[r.slots++] = reg(d16 ? kReadWrite : kWrite, dwords);
   r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
@@ -157,7 +195,7 @@ constexpr Row load_row(const char* name, Class cls, uint8_t archs, Part part, ui
   return r;
 }
 constexpr Row store_row(const char* name, Class cls, uint8_t archs, Part part, uint32_t dwords) {
-  Row r{name, cls, archs, &store, kMods, kStore, 0, {}, 0, 0};
+  Row r{name, cls, archs, &store, kMods, kStore, 0, {}, 0, 0, nullptr};
   r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
   r.slot[r.slots++] = reg(kRead, dwords);
   if (cls != Class::flat) r.slot[r.slots++] = kAny;
@@ -165,7 +203,7 @@ constexpr Row store_row(const char* name, Class cls, uint8_t archs, Part part, u
   return r;
 }
 constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op, uint32_t words, bool returns) {
-  Row r{name, cls, archs, returns ? &atomic<true> : &atomic<false>, kMods, kAtomic, 0, {}, 0, 0};
+  Row r{name, cls, archs, returns ? &atomic<true> : &atomic<false>, kMods, kAtomic, 0, {}, 0, 0, nullptr};
   const uint32_t data = words * (op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap ? 2 : 1);
   if (returns) r.flags |= kReturnRow, r.slot[r.slots++] = reg(kWrite, words);
   r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
@@ -174,21 +212,6 @@ constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op
   r.data = access_data(words == 2 ? Part::u16 : Part::u8, static_cast<uint32_t>(op), returns, returns + 2u, returns + 1u);
   return r;
 }
-
-// X(gfx9 suffix, gfx11 suffix, part, dwords)
-#define NETRA_LOADS(X)                                                              \
-  X("ubyte", "u8", Part::u8, 1) X("sbyte", "i8", Part::i8, 1)                        \
-  X("ushort", "u16", Part::u16, 1) X("sshort", "i16", Part::i16, 1)                  \
-  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)            \
-  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)         \
-  X("ubyte_d16", "d16_u8", Part::u8_d16, 1) X("ubyte_d16_hi", "d16_hi_u8", Part::u8_hi, 1) \
-  X("sbyte_d16", "d16_i8", Part::i8_d16, 1) X("sbyte_d16_hi", "d16_hi_i8", Part::i8_hi, 1) \
-  X("short_d16", "d16_b16", Part::u16_d16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)
-#define NETRA_STORES(X)                                                             \
-  X("byte", "b8", Part::u8, 1) X("byte_d16_hi", "d16_hi_b8", Part::u8_hi, 1)         \
-  X("short", "b16", Part::u16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)   \
-  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)            \
-  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)
 
 #define NETRA_CLASS_ROWS(prefix, cls)                                               \
   NETRA_LOADS(NETRA_##prefix##_LOAD) NETRA_STORES(NETRA_##prefix##_STORE)
@@ -217,7 +240,34 @@ constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op
   atomic_row("flat_atomic_" name, Class::flat, arch, AtomicOp::op, words, false),     \
   atomic_row("flat_atomic_" name, Class::flat, arch, AtomicOp::op, words, true),
 
+constexpr Row lds_row(const char* name, Class cls, Part part, uint32_t n) {
+  Row r{name, cls, kGfx950, &load_lds, kMods, kLoad | kReadsM0, 0, {}, 0, 0, nullptr};
+  r.slot[r.slots++] = kAny;
+  r.slot[r.slots++] = kAny;
+  r.data = access_data(part, n, 0, 1, 0);
+  return r;
+}
+constexpr Row addtid_row(const char* name, bool store) {
+  Row r{name, Class::global, kGfx1151, store ? &addtid<true> : &addtid<false>, kMods, store ? kStore : kLoad, 0, {}, 0, 0, nullptr};
+  r.slot[r.slots++] = reg(store ? kRead : kWrite, 1);
+  r.slot[r.slots++] = reg(kRead, 2);
+  return r;
+}
+
+#define NETRA_LDS(prefix, cls)                                                       \
+  lds_row(prefix "_load_lds_ubyte", cls, Part::u8, 1),                               \
+  lds_row(prefix "_load_lds_sbyte", cls, Part::i8, 1),                               \
+  lds_row(prefix "_load_lds_ushort", cls, Part::u16, 1),                             \
+  lds_row(prefix "_load_lds_sshort", cls, Part::i16, 1),                             \
+  lds_row(prefix "_load_lds_dword", cls, Part::dwords, 1),
+
 constexpr Row kRows[] = {
+    NETRA_LDS("global", Class::global)
+    NETRA_LDS("scratch", Class::scratch)
+    lds_row("global_load_lds_dwordx3", Class::global, Part::dwords, 3),
+    lds_row("global_load_lds_dwordx4", Class::global, Part::dwords, 4),
+    addtid_row("global_load_addtid_b32", false),
+    addtid_row("global_store_addtid_b32", true),
     NETRA_CLASS_ROWS(GLOBAL, global)
     NETRA_CLASS_ROWS(FLAT, flat)
     NETRA_CLASS_ROWS(SCRATCH, scratch)

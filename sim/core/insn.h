@@ -128,9 +128,11 @@ enum RowFlag : uint32_t {
   kLoad = 1u << 12, kStore = 1u << 13, kAtomic = 1u << 14,
   kPacked = 1u << 15,         // op_sel picks halves per result half
   // Rows of one mnemonic that differ by a modifier: the one for `clamp`, and the one of an atomic
-  // that returns the old value (sc0, glc).
-  kClampRow = 1u << 16, kReturnRow = 1u << 17,
+  // that returns the old value (sc0, glc), and the one of a load into LDS.
+  kClampRow = 1u << 16, kReturnRow = 1u << 17, kLdsRow = 1u << 20,
   kExecOperand = 1u << 19,    // the first slot is EXEC and is not in the text (v_cmpx on gfx11)
+  kFpNearest = 1u << 24,      // rounds to nearest whatever MODE.round says
+  kOwnNan = 1u << 25,         // the body decides which NaN comes out
   kPackedMove = 1u << 18,     // v_pk_mov_b32: one result dword from each source
 };
 

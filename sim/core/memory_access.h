@@ -72,28 +72,51 @@ inline uint8_t* lds_bytes(Wave& w, const Insn& i, unsigned lane, uint32_t addres
   return w.lds + address;
 }
 
+// Bytes between the lanes of an LDS DMA: a dword each, or four for x3 (the fourth is skipped) and x4.
+inline uint32_t lds_dma_stride(const Access& a) { return a.part == Part::dwords && a.dwords >= 3 ? 16 : 4; }
+
+// Loads and stores of both targets: X(gfx950 suffix, gfx1151 suffix, part, dwords).
+#define NETRA_LOADS(X)                                                                     \
+  X("ubyte", "u8", Part::u8, 1) X("sbyte", "i8", Part::i8, 1)                               \
+  X("ushort", "u16", Part::u16, 1) X("sshort", "i16", Part::i16, 1)                         \
+  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)                   \
+  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)                \
+  X("ubyte_d16", "d16_u8", Part::u8_d16, 1) X("ubyte_d16_hi", "d16_hi_u8", Part::u8_hi, 1)  \
+  X("sbyte_d16", "d16_i8", Part::i8_d16, 1) X("sbyte_d16_hi", "d16_hi_i8", Part::i8_hi, 1)  \
+  X("short_d16", "d16_b16", Part::u16_d16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)
+#define NETRA_STORES(X)                                                                    \
+  X("byte", "b8", Part::u8, 1) X("byte_d16_hi", "d16_hi_b8", Part::u8_hi, 1)                \
+  X("short", "b16", Part::u16, 1) X("short_d16_hi", "d16_hi_b16", Part::u16_hi, 1)          \
+  X("dword", "b32", Part::dwords, 1) X("dwordx2", "b64", Part::dwords, 2)                   \
+  X("dwordx3", "b96", Part::dwords, 3) X("dwordx4", "b128", Part::dwords, 4)
+
 enum class AtomicOp : uint8_t {
-  swap, cmpswap, add, sub, rsub, smin, umin, smax, umax, band, bor, bxor, inc, dec, csub, mskor,
+  swap, cmpswap, add, sub, rsub, smin, umin, smax, umax, band, bor, bxor, inc, dec, csub, mskor, wrap,
   add_f32, add_f64, min_f32, max_f32, min_f64, max_f64, pk_add_f16, pk_add_bf16, fcmpswap,
 };
 
-// The value to store, for 4- or 8-byte memory. `data` and `compare` are zero-extended.
-uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t compare);
+// The value to store, for 4- or 8-byte memory. `data` and `compare` are zero-extended; `flush`
+// makes the denormals of a float addition zero (see atomic_flushes).
+uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t compare,
+                       bool flush);
+// LDS float additions flush by MODE.denorm; those at L2 only by the switch l2_add_f32 (gfx950).
+bool atomic_flushes(const Wave& w, AtomicOp op, bool lds);
 
 // Host-atomic: workgroups of an unchecked launch run on several threads.
-inline uint64_t atomic_apply(AtomicOp op, uint32_t bytes, uint8_t* p, uint64_t data, uint64_t compare) {
+inline uint64_t atomic_apply(AtomicOp op, uint32_t bytes, uint8_t* p, uint64_t data, uint64_t compare,
+                             bool flush) {
   if (bytes == 4) {
     auto* q = reinterpret_cast<uint32_t*>(p);
     uint32_t old = __atomic_load_n(q, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(
-        q, &old, static_cast<uint32_t>(atomic_result(op, 4, old, data, compare)), false,
+        q, &old, static_cast<uint32_t>(atomic_result(op, 4, old, data, compare, flush)), false,
         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     }
     return old;
   }
   auto* q = reinterpret_cast<uint64_t*>(p);
   uint64_t old = __atomic_load_n(q, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(q, &old, atomic_result(op, 8, old, data, compare), false,
+  while (!__atomic_compare_exchange_n(q, &old, atomic_result(op, 8, old, data, compare, flush), false,
                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
   return old;

@@ -126,7 +126,7 @@ const Row* find_row(const std::string& mnemonic, Arch arch, uint32_t variant) {
   const auto [first, last] = tables().by_name.equal_range(mnemonic);
   for (auto it = first; it != last; ++it) {
     if (!(it->second->archs & arch)) continue;
-    if (const uint32_t own = it->second->flags & (kClampRow | kReturnRow)) {
+    if (const uint32_t own = it->second->flags & (kClampRow | kReturnRow | kLdsRow)) {
       if (own & variant) return it->second;
     } else {
       plain = it->second;
@@ -197,7 +197,8 @@ class Binder {
     const bool sdwa = strip_suffix(&name, "_sdwa");
     strip_suffix(&name, "_e64");
     strip_suffix(&name, "_e32");
-    const Row* row = find_row(name, arch_, (i->clamp ? kClampRow : 0u) | (i->sc0 ? kReturnRow : 0u));
+    const Row* row = find_row(name, arch_, (i->clamp ? kClampRow : 0u) | (i->sc0 ? kReturnRow : 0u) |
+                                               (i->lds ? kLdsRow : 0u));
     if (!row) return refuse_with(i, "instruction '" + name + "' is not implemented for " + object_.arch);
     bind_row(i, *row);
     if (!i->refusal && (dpp != (i->dpp.ctrl != DppCtrl::none) || sdwa != i->sdwa.on))

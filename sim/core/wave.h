@@ -19,7 +19,7 @@ struct Group;
 
 // MODE register fields (both ISA guides, "Mode register").
 inline constexpr uint32_t kModeDx10Clamp = 1u << 8, kModeIeee = 1u << 9, kModeFp16Ovfl = 1u << 23,
-                          kModeGprIdx = 1u << 27;
+                          kModeGprIdx = 1u << 27, kModeVskip = 1u << 28;
 
 struct Wave {
   alignas(64) uint32_t s[kScalarFile] = {};   // SGPRs by number; kNull is reset after each write
@@ -68,8 +68,8 @@ struct Wave {
   uint32_t* row(uint32_t index_) const { return v + static_cast<size_t>(index_) * lanes; }
   void set_mode(uint32_t bits) {
     mode = bits;
-    // Nearest even and denormals kept everywhere, no FP16_OVFL, no register indexing.
-    plain_mode = (bits & (0xff | kModeFp16Ovfl | kModeGprIdx)) == 0xf0;
+    // Nearest even and denormals kept everywhere, no FP16_OVFL, no register indexing or skipping.
+    plain_mode = (bits & (0xff | kModeFp16Ovfl | kModeGprIdx | kModeVskip)) == 0xf0;
   }
 };
 

@@ -485,7 +485,7 @@ def test_a_failed_launch_names_the_kernel(run: Run, stub: Callable[..., Path]) -
     run(
         LAUNCHER + """
 os.environ["STUB_FAIL"] = "hipModuleLaunchKernel=719"
-refused(abi.HIP, launch, "argmax_f32_stage2", "hipModuleLaunchKernel", "719")
+refused(abi.HIP, launch, "argmax_f32_stage2", "hipModuleLaunchKernel", "719", "earlier")
 assert library().netra_last_hip_error() == 719
 assert stub.lib.stubPending() == 0, "the error was left for somebody else to find"
 os.environ["STUB_FAIL"] = "hipModuleLaunchKernel=709"
@@ -604,4 +604,66 @@ def test_closing_unloads(run: Run, stub: Callable[..., Path]) -> None:
         assert stub.calls().count("hipModuleUnload") == 3
         """,
         one=stub(),
+    )
+
+
+# ---- on the simulator ------------------------------------------------------------------------
+
+
+def test_streams_capture_and_replay_on_the_simulator(run: Run, sim_library: Path) -> None:
+    """Both stages of argmax through the C ABI, on a stream of their own."""
+    run(
+        """
+        device = Device(0, sim)
+        hip = ctypes.CDLL(device.hip_library)
+        N = 248320
+        def checked(code):
+            assert code == 0, code
+        def malloc(size):
+            pointer = ctypes.c_void_p()
+            checked(hip.hipMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)))
+            return pointer
+        logits, partial, out = malloc(2 * N * 4), malloc(2 * 128 * 8), malloc(2 * 8)
+        stream = ctypes.c_void_p()
+        checked(hip.hipStreamCreateWithFlags(ctypes.byref(stream), 1))
+        kernels = []
+        for stage in (1, 2):
+            name = f"argmax_f32_stage{stage}"
+            path = stage2.with_name(name + ".co")
+            loaded, _ = device.load(path, None, "gfx950", stream.value)
+            kernels.append(device.kernel(loaded, name, 16, [(0, 8), (8, 8)]))
+        def launch():
+            device.launch(kernels[0], (128, 2, 1), (64, 1, 1), 0,
+                          struct.pack("<QQ", partial.value, logits.value), stream.value)
+            device.launch(kernels[1], (1, 2, 1), (64, 1, 1), 0,
+                          struct.pack("<QQ", out.value, partial.value), stream.value)
+        def fill(*columns):
+            row = bytearray(2 * N * 4)
+            for i, column in enumerate(columns):
+                struct.pack_into("<f", row, 4 * (i * N + column), 1.0)
+            checked(hip.hipMemcpy(logits, bytes(row), ctypes.c_size_t(len(row)), 1))
+        def result():
+            checked(hip.hipStreamSynchronize(stream))
+            host = (ctypes.c_int64 * 2)()
+            checked(hip.hipMemcpy(host, out, ctypes.c_size_t(16), 2))
+            return list(host)
+
+        fill(5, N - 1)
+        assert not device.capturing(stream.value)
+        launch()
+        assert result() == [5, N - 1]
+
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        checked(hip.hipStreamBeginCapture(stream, 1))
+        assert device.capturing(stream.value) and not device.capturing(0)
+        refused(abi.CAPTURE, lambda: device.load(stage2, None, "gfx950", stream.value), "captured")
+        launch()
+        checked(hip.hipStreamEndCapture(stream, ctypes.byref(graph)))
+        checked(hip.hipGraphInstantiate(ctypes.byref(executable), graph, None, None, 0))
+        for columns in ([0, 1], [N - 2, 1939]):
+            fill(*columns)
+            checked(hip.hipGraphLaunch(executable, stream))
+            assert result() == columns
+        """,
+        sim=sim_library,
     )

@@ -171,7 +171,7 @@ def test_a_tactic_that_asks_for_capture(bridge: ModuleType, hip: ctypes.CDLL) ->
         ("rows", (0, N), "f32", None, 0),
         ("logits-dtype", (3, N), "bf16", None, 3),
         ("logits-dtype", (3, N), "i32", None, 3),
-        ("args", (N,), "f32", None, 3),
+        ("logits-rank", (N,), "f32", None, 3),
         ("logits-contiguous", (2, N), "f32", (N // 2, 1), 2),
         ("out-rows", (3, N), "f32", None, 2),
     ],

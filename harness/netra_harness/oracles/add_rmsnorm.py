@@ -87,7 +87,7 @@ def _sum(x: Array, residual: Array) -> Array:
 def _second(case: Case, rng: np.random.Generator) -> Array:
     """The residual: -0 where x alone should be seen, else rows like those of x."""
     pattern = rmsnorm.background((int(case.params["rows"]), rmsnorm.WIDTH), rng)
-    if case.params["fill"] == "special":
+    if case.params["fill"] in ("special", "ties"):
         pattern[:] = 0x8000
     elif case.params["fill"] == "zero_row":
         pattern[0] = 0

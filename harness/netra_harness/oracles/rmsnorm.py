@@ -51,8 +51,9 @@ Maker = Callable[[U16, np.random.Generator], None]
 def cases(case_set: str, variant: str) -> list[Case]:
     special = Case("special", {"rows": len(SPECIAL), "fill": "special", "eps": 1e-6})
     weights = Case("weights", {"rows": 3, "fill": "weights", "eps": 1e-6})
+    ties = Case("ties", {"rows": 2, "fill": "ties", "eps": 0.0})
     if case_set == "mutation":
-        return [special, weights]
+        return [special, weights, ties]
     quick = [
         _random(1),
         _random(3),
@@ -62,6 +63,7 @@ def cases(case_set: str, variant: str) -> list[Case]:
         Case("eps-large", {"rows": 2, "fill": "zero_row", "eps": 2.5}),
         special,
         weights,
+        ties,
     ]
     if case_set == "quick":
         return quick
@@ -122,8 +124,8 @@ def sum_of_squares(s: F32) -> F32:
     return sums
 
 
-def rows_of(case: Case, rng: np.random.Generator, number: int = 0) -> Array:
-    """The rows of a case as bf16; `number` tells the tensors of an op with several apart."""
+def rows_of(case: Case, rng: np.random.Generator) -> Array:
+    """The rows of a case."""
     rows, fill = int(case.params["rows"]), case.params["fill"]
     pattern = background((rows, WIDTH), rng)
     if fill == "special":
@@ -131,10 +133,15 @@ def rows_of(case: Case, rng: np.random.Generator, number: int = 0) -> Array:
             make(row, rng)
     elif fill == "zero_row":
         pattern[0] = 0
+    elif fill == "ties":  # of size 1, so the mean is 1 as well, and what is rounded is 1 + w
+        pattern = pattern & np.uint16(0x8000) | np.uint16(0x3F80)
     return np.asarray(pattern.view(ml_dtypes.bfloat16))
 
 
 def weight(case: Case, rng: np.random.Generator) -> Array:
+    if case.params["fill"] == "ties":  # odd multiples of 2^-8: 1 + w is half way between two bf16
+        odd = 2 * rng.integers(0, 128, WIDTH) + 1
+        return np.asarray((odd / 256).astype(ml_dtypes.bfloat16))
     pattern = background((WIDTH,), rng)
     if case.params["fill"] == "weights":
         pattern[:10] = [

@@ -53,6 +53,39 @@ inline uint32_t f32_to_f16(float x) {
   const uint32_t special = a > 0x7f800000 ? 0x7e00 | (a >> 13 & 0x3ff) : 0x7c00;
   return (a >= 0x47800000 ? special : a < 0x38800000 ? tiny : normal) | (b >> 16 & 0x8000);
 }
+// One f32 to f16 bits in a rounding mode (0 nearest even, 1 up, 2 down, 3 toward zero). `saturate`
+// is FP16_OVFL: what overflows becomes the largest number, while an infinity stays one.
+inline uint32_t f16_rounded(float x, uint32_t round, bool flush, bool saturate) {
+  const uint32_t b = f32_bits(x), a = b & 0x7fffffff, sign = b >> 16 & 0x8000;
+  if (a >= 0x7f800000) return f32_to_f16(x);
+  const bool away = (round == 1 && !sign) || (round == 2 && sign);
+  uint32_t r;
+  if (round == 0) {
+    r = f32_to_f16(x) & 0x7fff;
+  } else {
+    // Truncate, then step away from zero where the direction asks for it and bits were lost.
+    const int e = static_cast<int>(a >> 23) - 127;
+    uint32_t lost;
+    if (e >= 16) {
+      r = 0x7bff, lost = 1;
+    } else if (e >= -14) {
+      r = (a - 0x38000000) >> 13, lost = a & 0x1fff;
+    } else if (e >= -25) {
+      const uint32_t m = (a & 0x7fffff) | 0x800000;
+      const int shift = 13 + (-14 - e);
+      r = m >> shift, lost = m & ((1u << shift) - 1);
+    } else {
+      r = 0, lost = a != 0;
+    }
+    if (lost && away) ++r;
+  }
+  if (r == 0x7c00 && saturate) r = 0x7bff;
+  // Tiny: below the least normal number after rounding to 11 bits with an unbounded exponent, whose
+  // last step before 2^-14 is 2^-25.
+  const uint32_t least = round == 0 ? 0x38800000 - 0x1000 : away ? 0x38800000 - 0x1fff : 0x38800000;
+  if (flush && a < least) r = 0;
+  return sign | r;
+}
 inline float bf16_to_f32(uint32_t h) { return as_f32(h << 16); }
 inline uint32_t f32_to_bf16(float x) {
   const uint32_t b = f32_bits(x);
@@ -126,7 +159,7 @@ inline uint32_t denorm_mode(uint32_t mode, Type t) {
 }
 
 // The host's float environment set to MODE for results of one type, for the life of the object.
-// Inputs are flushed explicitly (fetch_slow); outputs by the host's flush-to-zero, which judges
+// Inputs are flushed explicitly (valu_slow.cc); outputs by the host's flush-to-zero, which judges
 // tininess after rounding as the GPU does.
 class FpScope {
  public:
@@ -135,19 +168,28 @@ class FpScope {
     saved_ = _mm_getcsr();
     static constexpr uint32_t kRound[4] = {0x0000, 0x4000, 0x2000, 0x6000};
     const bool flush = t != Type::f16 && !(denorm_mode(mode, t) & 2);
-    _mm_setcsr((saved_ & ~0xe040u) | kRound[round_mode(mode, t)] | (flush ? 0x8000 : 0));
+    _mm_setcsr((static_cast<unsigned>(saved_) & ~0xe040u) | kRound[round_mode(mode, t)] | (flush ? 0x8000 : 0));
+#elif defined(__aarch64__)
+    // FPCR.RMode has MODE's codes. FZ judges tininess before rounding: the one difference.
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    const bool flush = t != Type::f16 && !(denorm_mode(mode, t) & 2);
+    const uint64_t now = (saved_ & ~(7ull << 22)) | static_cast<uint64_t>(round_mode(mode, t)) << 22 |
+                         static_cast<uint64_t>(flush) << 24;
+    asm volatile("msr fpcr, %0" : : "r"(now) : "memory");
 #endif
   }
   ~FpScope() {
 #if defined(__x86_64__)
-    _mm_setcsr(saved_);
+    _mm_setcsr(static_cast<unsigned>(saved_));
+#elif defined(__aarch64__)
+    asm volatile("msr fpcr, %0" : : "r"(saved_) : "memory");
 #endif
   }
   FpScope(const FpScope&) = delete;
   FpScope& operator=(const FpScope&) = delete;
 
  private:
-  unsigned saved_ = 0;
+  uint64_t saved_ = 0;
 };
 
 // 64 lanes of 0 / nonzero to a bit each, and back.

@@ -4,7 +4,7 @@
 // each source as a row of lanes (directly from the register file when nothing modifies it), runs
 // the body over all lanes in one loop that the compiler vectorises, and merges the result under
 // EXEC. Modifiers (DPP, SDWA, op_sel, neg, abs, clamp, omod, MODE) are row transformations before
-// and after that loop, written once in valu_slow.cc.
+// and after that loop, written once in valu_slow.cc: a row costs the compiler one loop.
 #pragma once
 
 #include <type_traits>
@@ -16,6 +16,27 @@ namespace netra::NETRA_HOST_NS {
 struct Lanes {
   const uint32_t* lo;
   const uint32_t* hi;
+};
+
+// What the loop of a row works on.
+struct Job {
+  Lanes a{}, b{}, c{};             // sources
+  const uint32_t* carry_in = nullptr;
+  uint32_t* out = nullptr;         // F16 and BF16 leave f32 here, see narrow()
+  uint32_t* out_hi = nullptr;
+  uint32_t* carry_out = nullptr;
+  int lanes = 64;                  // 32 or 64
+  uint32_t any_nan = 0;            // set by rows that follow the NaN rule
+};
+
+// A row without its body: what the parts of the driver that are not templates need to know.
+struct Form {
+  void (*loop)(const Wave&, const Insn&, Job&) = nullptr;
+  Type d, s0, s1, s2;
+  bool c, v;                       // writes, reads a lane mask
+  bool acc, fma;                   // S2 is the old D; 0 * inf decides a NaN first
+  bool nan_rule;                   // a NaN result is chosen from the sources
+  uint32_t flags;
 };
 
 // Rows that one instruction works in.
@@ -47,35 +68,71 @@ inline Lanes fetch_plain(const Wave& w, const Operand& o, bool two, uint32_t* tm
   return {tmp, tmp + 64};
 }
 
-// A source with everything that the instruction and MODE do to it. `which` is 0 for src0 (the one
-// that DPP permutes), 1 and 2 for the others, 3 for an addend that is the destination.
-Lanes fetch_slow(const Wave& w, const Insn& i, const Operand& o, Type type, int which,
-                 uint32_t* tmp);
-// Lanes that the instruction writes: EXEC less what DPP masks and bound_ctrl leave alone.
-uint64_t write_lanes(const Wave& w, const Insn& i);
+// Roles of a VGPR under s_set_gpr_idx: the bits of M0[15:12].
+inline constexpr int kRoleDst = 3;
+// The operand with M0's index added where the mode asks for it; a fault past the allocation.
+Operand indexed(Wave& w, const Insn& i, const Operand& o, int role, uint32_t registers);
 
-// f32 rows to f16 or bf16 bits, by MODE when `mode` is given.
-void narrow(const Wave& w, Type type, uint32_t* row, bool by_mode);
-// Clamp, omod, then the write of `out` under `lanes` with SDWA and op_sel placement.
-void finish_slow(Wave& w, const Insn& i, Type type, uint32_t* out, uint64_t lanes);
+// The whole driver for an instruction with modifiers, or under a MODE that changes values.
+void valu_slow(Wave& w, const Insn& i, const Form& form);
+// Body under MODE (rounding, flushing), the NaN rule, then f32 rows to the 16-bit type of D.
+void run_body(const Wave& w, const Insn& i, const Form& form, Job& job);
+void fix_nans(const Wave& w, const Form& form, Job& job);
+
+// The input flush of MODE, on rows of a type; abs and neg.
+void flush_inputs(Type type, uint32_t* lo, uint32_t* hi, int lanes);
+bool flushes_inputs(const Wave& w, uint32_t flags, Type type);
+// Float clamp to [0, 1]; what a NaN becomes depends on MODE.DX10_CLAMP.
+void clamp_rows(const Wave& w, Type type, uint32_t* lo, uint32_t* hi);
+
+// f32 rows to f16 or bf16 bits: nearest even, or in the rounding and flushing of MODE.
+void narrow(const Wave& w, Type type, uint32_t* row, uint32_t flags);
 // out -> VGPR rows of the destination where lane_rows is set.
 void merge(Wave& w, uint32_t row, const uint32_t* out, bool two);
+// The low half of out -> low half of the destination; the other half stays, or becomes zero.
+void merge_half(Wave& w, uint32_t row, const uint32_t* out, bool keep);
+void write_carry(Wave& w, const Insn& i, const Form& form, uint64_t bits, uint64_t written);
 
-// The NaN that an operation returns when its result is one: the first NaN source, quieted; an
-// invalid product comes first in an fma (isa_gfx1151: checked before the addend).
-template <class V>
-inline V nan_result(V d, V a, V b, V c, bool fma) {
-  if (!is_nan(d)) return d;
-  const V invalid = -std::numeric_limits<V>::quiet_NaN();
-  if (fma && ((is_inf(a) && b == 0) || (a == 0 && is_inf(b)))) return invalid;
-  if (is_nan(a)) return quiet(a);
-  if (is_nan(b)) return quiet(b);
-  if (is_nan(c)) return quiet(c);
-  return invalid;
+// Whether a 16-bit result leaves the other half of D alone. gfx11 always does; gfx9 zeroes it,
+// except in the forms that have op_sel (three sources, and the VOP3-only ones).
+inline bool keeps_half(const Wave& w, const Insn& i) {
+  return w.gfx11 || (i.row->flags & kMergeHalf);
 }
 
+template <class Op>
+void loop(const Wave& w, const Insn& i, Job& job) {
+  using D = typename Op::D;
+  using S0 = typename Op::S0;
+  using S1 = typename Op::S1;
+  using S2 = typename Op::S2;
+  constexpr bool d = D::type != Type::none;
+  const Lanes a = job.a, b = job.b, e = job.c;
+  const uint32_t* carry_in = job.carry_in;
+  uint32_t *out = job.out, *out_hi = job.out_hi, *carry_out = job.carry_out;
+  const int lanes = job.lanes;
+  if (lanes & 31) __builtin_unreachable();
+  uint32_t any_nan = 0;
+  NETRA_LANES
+  for (int l = 0; l < lanes; ++l) {
+    typename D::value dv{};
+    bool cv = false;
+    const auto s0 = S0::get(a.lo, a.hi, l);
+    const auto s1 = S1::get(b.lo, b.hi, l);
+    const auto s2 = S2::get(e.lo, e.hi, l);
+    Op::body(w, i, l, dv, cv, s0, s1, s2, Op::V ? carry_in[l] != 0 : false);
+    if constexpr (Op::C) carry_out[l] = cv;
+    if constexpr (d) D::put(out, out_hi, l, dv);
+    if constexpr (Op::kNanRule) any_nan |= is_nan(dv);
+  }
+  job.any_nan = any_nan;
+}
+
+template <class Op>
+inline constexpr Form kForm = {&loop<Op>, Op::D::type, Op::S0::type, Op::S1::type, Op::S2::type,
+                               Op::C, Op::V, Op::kAcc, Op::kFma, Op::kNanRule, Op::kFlags};
+
 // Op: D, C (bool: writes a lane mask), S0, S1, S2 (value types or Nil), V (bool: reads a lane
-// mask), kAcc (S2 is the old D), kFlags (RowFlag), kFma, body(w, lane, D, C, S0, S1, S2, V).
+// mask), kAcc (S2 is the old D), kFlags (RowFlag), kFma, body(w, i, lane, D, C, S0, S1, S2, V).
 template <class Op>
 void valu(Wave& w, const Insn& i) {
   using D = typename Op::D;
@@ -90,95 +147,47 @@ void valu(Wave& w, const Insn& i) {
   constexpr bool kHalf = is_16bit(D::type);
   constexpr bool kNarrow = D::type == Type::f16 || D::type == Type::bf16;
   constexpr bool kTwo = dwords_of(D::type) == 2;
+  constexpr bool kFloat = (Op::kFlags & (kFpArith | kFpNearest | kFpFlushIn)) != 0;
 
-  Rows t;
+  const bool by_mode = kFloat ? !w.plain_mode : w.mode & (kModeGprIdx | kModeVskip);
+  if (!i.plain || by_mode) [[unlikely]] return valu_slow(w, i, kForm<Op>);
   sync_exec(w);
-  const bool slow = !i.plain || !w.plain_mode;
-  const auto fetch = [&](const Operand& o, Type type, int which, uint32_t* tmp) {
-    return slow ? fetch_slow(w, i, o, type, which, tmp)
-                : fetch_plain(w, o, dwords_of(type) == 2, tmp);
-  };
-  Lanes a{}, b{}, e{};
-  if constexpr (S0::type != Type::none) a = fetch(i.op[n0], S0::type, 0, t.src[0]);
-  if constexpr (S1::type != Type::none) b = fetch(i.op[n1], S1::type, 1, t.src[1]);
+  Rows t;
+  Job job;
+  job.lanes = static_cast<int>(w.lanes);
+  if constexpr (S0::type != Type::none)
+    job.a = fetch_plain(w, i.op[n0], dwords_of(S0::type) == 2, t.src[0]);
+  if constexpr (S1::type != Type::none)
+    job.b = fetch_plain(w, i.op[n1], dwords_of(S1::type) == 2, t.src[1]);
   if constexpr (Op::kAcc) {
-    Operand acc = i.op[0];
-    acc.index = i.acc_row;
-    e = slow ? fetch_slow(w, i, acc, S2::type, 3, t.src[2])
-             : fetch_plain(w, acc, dwords_of(S2::type) == 2, t.src[2]);
+    const uint32_t* r = w.row(i.acc_row);
+    job.c = {r, r + w.lanes};
   } else if constexpr (S2::type != Type::none) {
-    e = fetch(i.op[n2], S2::type, 2, t.src[2]);
+    job.c = fetch_plain(w, i.op[n2], dwords_of(S2::type) == 2, t.src[2]);
   }
-  if constexpr (Op::V)
+  if constexpr (Op::V) {
     expand_bits(Op::kFlags & kImplicitVccRead ? w.vcc() : read_mask(w, i.op[nv]), t.carry_in);
-
+    job.carry_in = t.carry_in;
+  }
   // With every lane active and nothing left to do to the result, it is written in place. A float
   // result is not: its NaN payload, when it is one, is chosen from sources that D may overlap.
-  constexpr bool kArith = d && (Op::kFlags & kFpArith) != 0 && is_float(D::type);
-  const bool direct = d && !kArith && !slow && !kNarrow && !kHalf &&
-                      w.mask_exec == w.lane_mask;
-  uint32_t* out = direct ? w.row(i.op[0].index) : t.out;
-  uint32_t* out_hi = out + (direct ? w.lanes : 64);
-  const int lanes = static_cast<int>(w.lanes);
-  if (lanes & 31) __builtin_unreachable();
-
-  uint32_t any_nan = 0;
-  const auto loop = [&] {
-    NETRA_LANES
-    for (int l = 0; l < lanes; ++l) {
-      typename D::value dv{};
-      bool cv = false;
-      const auto s0 = S0::get(a.lo, a.hi, l);
-      const auto s1 = S1::get(b.lo, b.hi, l);
-      const auto s2 = S2::get(e.lo, e.hi, l);
-      Op::body(w, l, dv, cv, s0, s1, s2, Op::V ? t.carry_in[l] != 0 : false);
-      if constexpr (Op::C) t.carry_out[l] = cv;
-      if constexpr (d) D::put(out, out_hi, l, dv);
-      if constexpr (kArith) any_nan |= is_nan(dv);
-    }
-  };
-  if constexpr ((Op::kFlags & kFpArith) != 0) {
-    if (!w.plain_mode) {
-      const FpScope scope(w.mode, D::type);
-      loop();
-    } else {
-      loop();
-    }
-  } else {
-    loop();
-  }
-  // The payload rule is stated for sources of the type of the result (conversions quiet theirs).
-  if constexpr (kArith && std::is_same_v<D, S0>) {
-    if (any_nan) [[unlikely]] {
-      for (int l = 0; l < lanes; ++l) {
-        using V = typename D::value;
-        const V s0 = S0::get(a.lo, a.hi, l);
-        V s1 = s0, s2 = s0;
-        if constexpr (std::is_same_v<D, S1>) s1 = S1::get(b.lo, b.hi, l);
-        if constexpr (std::is_same_v<D, S2>) s2 = S2::get(e.lo, e.hi, l);
-        V dv;
-        if constexpr (kTwo) dv = D::get(out, out_hi, l);
-        else dv = as_f32(out[l]);
-        D::put(out, out_hi, l, nan_result(dv, s0, s1, s2, Op::kFma));
-      }
-    }
-  }
+  const bool direct = d && !Op::kNanRule && !kHalf && w.mask_exec == w.lane_mask;
+  job.out = direct ? w.row(i.op[0].index) : t.out;
+  job.out_hi = job.out + (direct ? w.lanes : 64);
+  job.carry_out = t.carry_out;
+  loop<Op>(w, i, job);
+  if constexpr (Op::kNanRule)
+    if (job.any_nan) [[unlikely]] fix_nans(w, kForm<Op>, job);
   if constexpr (Op::C) {
-    uint64_t bits = pack_bits(t.carry_out, w.lanes);
-    const uint64_t written = slow ? write_lanes(w, i) : w.mask_exec;
-    bits &= written;
-    if constexpr (Op::kFlags & kImplicitVccWrite) {
-      if (w.lanes == 64) w.set_pair(kVcc, bits);
-      else w.s[kVcc] = static_cast<uint32_t>(bits);
-    } else {
-      write_mask(w, i.op[d], bits);
-    }
+    const uint64_t bits = pack_bits(t.carry_out, w.lanes) & w.mask_exec;
+    if constexpr (Op::kFlags & kImplicitVccWrite) write_carry(w, i, kForm<Op>, bits, w.mask_exec);
+    else write_mask(w, i.op[d], bits);
   }
   if constexpr (d) {
     if (direct) return;
-    if constexpr (kNarrow) narrow(w, D::type, out, (Op::kFlags & kFpArith) && !w.plain_mode);
-    if (slow || kHalf) finish_slow(w, i, D::type, out, write_lanes(w, i));
-    else merge(w, i.op[0].index, out, kTwo);
+    if constexpr (kNarrow) narrow(w, D::type, job.out, 0);
+    if constexpr (kHalf) merge_half(w, i.op[0].index, job.out, keeps_half(w, i));
+    else merge(w, i.op[0].index, job.out, kTwo);
   }
 }
 

@@ -1,8 +1,9 @@
-// Row transformations behind the vector ALU driver: what modifiers and MODE do to a source before
-// the lane loop, and to the result after it.
+// The vector ALU driver for instructions with modifiers or an unusual MODE: row transformations of
+// the sources before the lane loop, and of the result after it.
 #include "valu.h"
 
 #include <cstring>
+#include <string>
 
 namespace netra::NETRA_HOST_NS {
 
@@ -63,34 +64,17 @@ uint32_t select(uint32_t x, Sel sel, bool sext) {
   }
 }
 
-// The bit that abs and neg act on.
-uint32_t sign_bit(Type t) { return is_16bit(t) ? 0x8000u : 0x80000000u; }
-
-void flush_inputs(Type type, uint32_t* lo, uint32_t* hi, int lanes) {
-  for (int l = 0; l < lanes; ++l) {
-    if (type == Type::f32) {
-      if (!(lo[l] & 0x7f800000)) lo[l] &= 0x80000000;
-    } else if (type == Type::f16) {
-      if (!(lo[l] & 0x7c00)) lo[l] &= 0x8000;
-    } else if (type == Type::f64) {
-      if (!(hi[l] & 0x7ff00000)) hi[l] &= 0x80000000, lo[l] = 0;
-    }
-  }
+uint32_t half_of(const Insn& i, const Operand& o, int which) {
+  return o.half ? o.half == 2 : i.op_sel >> which & 1;
 }
 
-}  // namespace
-
-Lanes fetch_slow(const Wave& w, const Insn& i, const Operand& o, Type type, int which,
-                 uint32_t* tmp) {
+// A source with everything that the instruction and MODE do to it. `which` is 0 for src0 (the one
+// that DPP permutes), 1 and 2 for the others, 3 for an addend that is the destination.
+Lanes fetch(Wave& w, const Insn& i, const Form& form, const Operand& o, Type type, int which,
+            uint32_t* tmp) {
   const int lanes = static_cast<int>(w.lanes);
   const bool two = dwords_of(type) == 2;
-  Operand from = o;
-  if (w.mode & kModeGprIdx && o.kind == Kind::vgpr && which < 3 &&
-      (w.s[kM0] >> (12 + which) & 1))
-    from.index = static_cast<uint16_t>(o.index + (w.s[kM0] & 0xff));
-  // A register past the allocation through indexing reads register 0, as the hardware has it.
-  if (from.kind == Kind::vgpr && from.index + (two ? 1u : 0u) >= w.vgprs + 1u) from.index = 0;
-  const Lanes plain = fetch_plain(w, from, two, tmp);
+  const Lanes plain = fetch_plain(w, indexed(w, i, o, which, two ? 2 : 1), two, tmp);
   uint32_t* lo = tmp;
   uint32_t* hi = tmp + 64;
   if (which == 0 && i.dpp.ctrl != DppCtrl::none) {
@@ -111,26 +95,25 @@ Lanes fetch_slow(const Wave& w, const Insn& i, const Operand& o, Type type, int 
     const Sel sel = which == 0 ? i.sdwa.src0 : i.sdwa.src1;
     if (sel != Sel::dword || o.sext)
       for (int l = 0; l < lanes; ++l) lo[l] = select(lo[l], sel, o.sext);
-  } else if (is_16bit(type) && which < 3) {
-    const bool high = o.half ? o.half == 2 : (i.op_sel >> which & 1) && o.kind != Kind::constant;
+  } else if (is_16bit(type)) {
+    // An accumulator is the half that the destination names.
+    const bool high = which < 3 ? half_of(i, o, which) : half_of(i, i.op[0], 3);
     if (high)
       for (int l = 0; l < lanes; ++l) lo[l] >>= 16;
-  } else if (is_16bit(type) && i.op[0].half == 2) {
-    for (int l = 0; l < lanes; ++l) lo[l] >>= 16;   // the addend is the half that D names
   }
   if (is_16bit(type))
     for (int l = 0; l < lanes; ++l) lo[l] &= 0xffff;
   if (o.abs || o.neg) {
     uint32_t* top = two ? hi : lo;
-    const uint32_t bit = sign_bit(type);
+    const uint32_t bit = is_16bit(type) ? 0x8000u : 0x80000000u;
     const uint32_t keep = o.abs ? ~bit : ~0u, flip = o.neg ? bit : 0;
     for (int l = 0; l < lanes; ++l) top[l] = (top[l] & keep) ^ flip;
   }
-  if ((i.row->flags & kFpFlushIn) && is_float(type) && !(denorm_mode(w.mode, type) & 1))
-    flush_inputs(type, lo, hi, lanes);
+  if (flushes_inputs(w, form.flags, type)) flush_inputs(type, lo, hi, lanes);
   return {lo, hi};
 }
 
+// Lanes that the instruction writes: EXEC less what DPP masks and bound_ctrl leave alone.
 uint64_t write_lanes(const Wave& w, const Insn& i) {
   uint64_t bits = w.mask_exec;
   if (i.dpp.ctrl == DppCtrl::none) return bits;
@@ -144,49 +127,106 @@ uint64_t write_lanes(const Wave& w, const Insn& i) {
   return bits;
 }
 
-namespace {
+template <class F>
+F clamp01(F x, bool dx10) {
+  if (is_nan(x)) return dx10 ? F{0} : x;
+  return x <= 0 ? F{0} : x > 1 ? F{1} : x;
+}
 
-// One f32 to f16 bits in a rounding mode (0 nearest even, 1 up, 2 down, 3 toward zero).
-uint32_t f16_rounded(float x, uint32_t round, bool flush, bool saturate) {
-  const uint32_t b = f32_bits(x), a = b & 0x7fffffff, sign = b >> 16 & 0x8000;
-  if (a >= 0x7f800000) {
-    if (a > 0x7f800000 || !saturate) return f32_to_f16(x);
-    return sign | 0x7c00;   // an infinity that the operation itself produced stays one
-  }
-  uint32_t r;
-  if (round == 0) {
-    r = f32_to_f16(x) & 0x7fff;
-  } else {
-    // Truncate, then step away from zero where the direction asks for it and bits were lost.
-    const int e = static_cast<int>(a >> 23) - 127;
-    uint32_t lost;
-    if (e >= 16) {
-      r = 0x7bff, lost = 1;
-    } else if (e >= -14) {
-      r = (a - 0x38000000) >> 13, lost = a & 0x1fff;
-    } else if (e >= -25) {
-      const uint32_t m = (a & 0x7fffff) | 0x800000;
-      const int shift = 13 + (-14 - e);
-      r = m >> shift, lost = m & ((1u << shift) - 1);
-    } else {
-      r = 0, lost = a != 0;
+// omod acts on the rounded result, and only where IEEE is off and output denormals are flushed.
+void omod_rows(const Wave& w, Type type, uint8_t omod, uint32_t* lo, uint32_t* hi) {
+  if ((w.mode & kModeIeee) || (denorm_mode(w.mode, type) & 2)) return;
+  const double factor = omod == 1 ? 2 : omod == 2 ? 4 : 0.5;
+  const FpScope scope(w.mode, type);
+  for (uint32_t l = 0; l < w.lanes; ++l) {
+    if (type == Type::f32) {
+      const float x = as_f32(lo[l]);
+      const float r = x * static_cast<float>(factor);
+      if (!is_nan(x)) lo[l] = f32_bits(r == 0 && !(omod == 3 && x != 0) ? 0.0f : r);
+    } else if (type == Type::f16) {
+      const float x = f16_to_f32(lo[l]) * static_cast<float>(factor);
+      const uint32_t r = f16_rounded(x, round_mode(w.mode, type), true, w.mode & kModeFp16Ovfl);
+      if (!is_nan(x)) lo[l] = (r & 0x7fff) || (omod == 3 && x != 0) ? r : 0;
+    } else if (type == Type::f64) {
+      const double v = as_f64(static_cast<uint64_t>(hi[l]) << 32 | lo[l]), x = v * factor;
+      if (is_nan(v)) continue;
+      const uint64_t b = x == 0 && !(omod == 3 && v != 0) ? 0 : f64_bits(x);
+      lo[l] = static_cast<uint32_t>(b);
+      hi[l] = static_cast<uint32_t>(b >> 32);
     }
-    if (lost && ((round == 1 && !sign) || (round == 2 && sign))) ++r;
   }
-  if (r == 0x7c00 && saturate) r = 0x7bff;
-  // Tiny: below the least normal number after rounding to 11 bits with an unbounded exponent.
-  if (flush && r <= 0x400 && a < 0x38800000 - (round == 3 ? 0 : 0x1000)) r = 0;
-  return sign | r;
 }
 
-// f64 results that are to be clamped or scaled come as two rows.
-double clamp01(double x, bool dx10) {
-  if (is_nan(x)) return dx10 ? 0.0 : x;
-  return x <= 0 ? 0.0 : x > 1 ? 1.0 : x;
+// SDWA's placement of a result: the selected part of D, and what becomes of the rest.
+uint32_t place(const Sdwa& s, uint32_t old, uint32_t x) {
+  if (s.dst == Sel::dword) return x;
+  const bool word = s.dst >= Sel::word0;
+  const int part = static_cast<int>(s.dst), width = word ? 16 : 8;
+  const int shift = word ? 16 * (part - 4) : 8 * part;
+  const uint32_t mask = ((1u << width) - 1) << shift, put = x << shift & mask;
+  if (s.unused == Unused::preserve) return (old & ~mask) | put;
+  if (s.unused == Unused::pad || !(x >> (width - 1) & 1) || shift + width == 32) return put;
+  return put | ~0u << (shift + width);
 }
-float clamp01(float x, bool dx10) {
-  if (is_nan(x)) return dx10 ? 0.0f : x;
-  return x <= 0 ? 0.0f : x > 1 ? 1.0f : x;
+
+// The write of `out` under `lanes` with SDWA and op_sel placement.
+void write_result(Wave& w, const Insn& i, Type type, const uint32_t* out, uint64_t lanes) {
+  const bool two = dwords_of(type) == 2, half = is_16bit(type);
+  const uint32_t index = indexed(w, i, i.op[0], kRoleDst, two ? 2 : 1).index;
+  if (w.state == State::faulted) return;
+  uint32_t* d = w.row(index);
+  const bool high = half && half_of(i, i.op[0], 3);
+  const bool keep = high || keeps_half(w, i);
+  for (uint32_t l = 0; l < w.lanes; ++l) {
+    if (!(lanes >> l & 1)) continue;
+    uint32_t x = out[l];
+    if (i.sdwa.on) x = place(i.sdwa, d[l], x);
+    else if (half && keep) x = high ? (d[l] & 0xffff) | x << 16 : (d[l] & 0xffff0000) | (x & 0xffff);
+    d[l] = x;
+    if (two) w.row(index + 1)[l] = out[64 + l];
+  }
+}
+
+// The NaN that an operation returns when its result is one: the first NaN source, quieted (as it
+// is without MODE.IEEE); an invalid product comes first in an fma (checked before the addend).
+template <class V>
+V nan_result(V d, const V* s, int sources, bool fma, bool ieee) {
+  if (!is_nan(d)) return d;
+  const V invalid = -std::numeric_limits<V>::quiet_NaN();
+  if (fma && ((is_inf(s[0]) && s[1] == 0) || (s[0] == 0 && is_inf(s[1])))) return invalid;
+  for (int k = 0; k < sources; ++k)
+    if (is_nan(s[k])) return ieee ? quiet(s[k]) : s[k];
+  return invalid;
+}
+
+}  // namespace
+
+Operand indexed(Wave& w, const Insn& i, const Operand& o, int role, uint32_t registers) {
+  if (!(w.mode & kModeGprIdx) || o.kind != Kind::vgpr || !(w.s[kM0] >> (12 + role) & 1)) return o;
+  Operand at = o;
+  at.index = static_cast<uint16_t>(o.index + (w.s[kM0] & 0xff));
+  if (at.index + registers > w.vgprs) {
+    fault(w, i, 719, "s_set_gpr_idx adds " + std::to_string(w.s[kM0] & 0xff) + " to v" +
+                         std::to_string(o.index) + ": past the " + std::to_string(w.vgprs) +
+                         " VGPRs of the wave");
+    at.index = 0;
+  }
+  return at;
+}
+
+bool flushes_inputs(const Wave& w, uint32_t flags, Type type) {
+  return (flags & kFpFlushIn) && is_float(type) && !(denorm_mode(w.mode, type) & 1);
+}
+void flush_inputs(Type type, uint32_t* lo, uint32_t* hi, int lanes) {
+  for (int l = 0; l < lanes; ++l) {
+    if (type == Type::f32) {
+      if (!(lo[l] & 0x7f800000)) lo[l] &= 0x80000000;
+    } else if (type == Type::f16) {
+      if (!(lo[l] & 0x7c00)) lo[l] &= 0x8000;
+    } else if (type == Type::f64) {
+      if (!(hi[l] & 0x7ff00000)) hi[l] &= 0x80000000, lo[l] = 0;
+    }
+  }
 }
 
 void clamp_rows(const Wave& w, Type type, uint32_t* lo, uint32_t* hi) {
@@ -202,46 +242,56 @@ void clamp_rows(const Wave& w, Type type, uint32_t* lo, uint32_t* hi) {
         hi[l] = static_cast<uint32_t>(f64_bits(x) >> 32);
         break;
       }
-      default: break;   // an integer clamp is a row of its own
+      default: break;   // the binder lets no other type have a clamp without a row of its own
     }
   }
 }
 
-// omod acts on the rounded result, and only where IEEE is off and output denormals are flushed.
-void omod_rows(const Wave& w, Type type, uint8_t omod, uint32_t* lo, uint32_t* hi) {
-  if ((w.mode & kModeIeee) || (denorm_mode(w.mode, type) & 2)) return;
-  const double factor = omod == 1 ? 2 : omod == 2 ? 4 : 0.5;
-  const FpScope scope(w.mode, type);
-  for (uint32_t l = 0; l < w.lanes; ++l) {
-    if (type == Type::f32) {
-      float x = as_f32(lo[l]) * static_cast<float>(factor);
-      lo[l] = f32_bits(x == 0 ? 0.0f : x);
-    } else if (type == Type::f16) {
-      const float x = f16_to_f32(lo[l]) * static_cast<float>(factor);
-      const uint32_t r = f16_rounded(x, round_mode(w.mode, type), true, w.mode & kModeFp16Ovfl);
-      lo[l] = (r & 0x7fff) ? r : 0;
-    } else if (type == Type::f64) {
-      const double x = as_f64(static_cast<uint64_t>(hi[l]) << 32 | lo[l]) * factor;
-      const uint64_t b = x == 0 ? 0 : f64_bits(x);
-      lo[l] = static_cast<uint32_t>(b);
-      hi[l] = static_cast<uint32_t>(b >> 32);
-    }
-  }
-}
-
-}  // namespace
-
-void narrow(const Wave& w, Type type, uint32_t* row, bool by_mode) {
+void narrow(const Wave& w, Type type, uint32_t* row, uint32_t flags) {
   const int lanes = static_cast<int>(w.lanes);
   if (type == Type::bf16) {
     for (int l = 0; l < lanes; ++l) row[l] = f32_to_bf16(as_f32(row[l]));
-  } else if (!by_mode) {
+  } else if (w.plain_mode || !(flags & (kFpArith | kFpNearest))) {
     for (int l = 0; l < lanes; ++l) row[l] = f32_to_f16(as_f32(row[l]));
   } else {
-    const uint32_t round = round_mode(w.mode, type);
+    const uint32_t round = flags & kFpNearest ? 0 : round_mode(w.mode, type);
     const bool flush = !(denorm_mode(w.mode, type) & 2), saturate = w.mode & kModeFp16Ovfl;
     for (int l = 0; l < lanes; ++l) row[l] = f16_rounded(as_f32(row[l]), round, flush, saturate);
   }
+}
+
+void fix_nans(const Wave& w, const Form& f, Job& job) {
+  const bool ieee = w.mode & kModeIeee;
+  const int sources = f.s2 == f.d ? 3 : f.s1 == f.d ? 2 : 1;
+  const Lanes in[3] = {job.a, job.b, job.c};
+  const Type types[3] = {f.s0, f.s1, f.s2};
+  for (int l = 0; l < job.lanes; ++l) {
+    if (f.d == Type::f64) {
+      double s[3] = {};
+      for (int k = 0; k < sources; ++k)
+        if (types[k] == f.d) s[k] = F64::get(in[k].lo, in[k].hi, l);
+      const double d = F64::get(job.out, job.out_hi, l);
+      F64::put(job.out, job.out_hi, l, nan_result(d, s, sources, f.fma, ieee));
+    } else {
+      float s[3] = {};
+      for (int k = 0; k < sources; ++k)
+        if (types[k] == f.d) s[k] = f.d == Type::f32   ? as_f32(in[k].lo[l])
+                                    : f.d == Type::f16 ? f16_to_f32(in[k].lo[l] & 0xffff)
+                                                       : bf16_to_f32(in[k].lo[l] & 0xffff);
+      job.out[l] = f32_bits(nan_result(as_f32(job.out[l]), s, sources, f.fma, ieee));
+    }
+  }
+}
+
+void run_body(const Wave& w, const Insn& i, const Form& f, Job& job) {
+  if (!w.plain_mode && f.flags & (kFpArith | kFpNearest)) {
+    const FpScope scope(f.flags & kFpNearest ? w.mode & ~15u : w.mode, f.d);
+    f.loop(w, i, job);
+  } else {
+    f.loop(w, i, job);
+  }
+  if (job.any_nan) fix_nans(w, f, job);
+  if (f.d == Type::f16 || f.d == Type::bf16) narrow(w, f.d, job.out, f.flags);
 }
 
 void merge(Wave& w, uint32_t index, const uint32_t* out, bool two) {
@@ -258,47 +308,58 @@ void merge(Wave& w, uint32_t index, const uint32_t* out, bool two) {
   for (int l = 0; l < lanes; ++l) d[l] = (d[l] & ~w.lane_rows[l]) | (out[64 + l] & w.lane_rows[l]);
 }
 
-void finish_slow(Wave& w, const Insn& i, Type type, uint32_t* out, uint64_t lanes) {
-  const bool two = dwords_of(type) == 2;
-  if (i.omod && is_float(type)) omod_rows(w, type, i.omod, out, out + 64);
-  if (i.clamp && is_float(type)) clamp_rows(w, type, out, out + 64);
-  uint32_t index = i.op[0].index;
-  if (w.mode & kModeGprIdx && (w.s[kM0] >> 15 & 1)) index += w.s[kM0] & 0xff;
-  // A destination past the allocation drops the write, as the hardware has it.
-  if (index + (two ? 1u : 0u) >= w.vgprs + 1u) return;
+void merge_half(Wave& w, uint32_t index, const uint32_t* out, bool keep) {
+  const int lanes = static_cast<int>(w.lanes);
+  const uint32_t other = keep ? 0xffff0000 : 0;
   uint32_t* d = w.row(index);
-  const bool half = is_16bit(type);
-  const bool high = i.op[0].half ? i.op[0].half == 2 : half && (i.op_sel >> 3 & 1);
-  // gfx11 keeps the half that a 16-bit result does not name; gfx9 zeroes it, except in the
-  // three-source forms (kMergeHalf).
-  const bool keep = w.gfx11 || high || (i.row->flags & kMergeHalf);
-  for (uint32_t l = 0; l < w.lanes; ++l) {
-    if (!(lanes >> l & 1)) continue;
-    uint32_t x = out[l];
-    if (i.sdwa.on) {
-      const Sel sel = i.sdwa.dst;
-      if (sel != Sel::dword) {
-        const int shift = sel >= Sel::word0 ? 16 * (static_cast<int>(sel) - 4)
-                                            : 8 * static_cast<int>(sel);
-        const int width = sel >= Sel::word0 ? 16 : 8;
-        const uint32_t mask = ((1u << width) - 1) << shift;
-        const uint32_t put = x << shift & mask;
-        if (i.sdwa.unused == Unused::preserve) {
-          x = (d[l] & ~mask) | put;
-        } else if (i.sdwa.unused == Unused::sext) {
-          const bool negative = x >> (width - 1) & 1;
-          const uint32_t above = shift + width == 32 ? 0 : ~0u << (shift + width);
-          x = put | (negative ? above : 0);
-        } else {
-          x = put;
-        }
-      }
-    } else if (half && keep) {
-      x = high ? (d[l] & 0xffff) | x << 16 : (d[l] & 0xffff0000) | (x & 0xffff);
-    }
-    d[l] = x;
-    if (two) w.row(index + 1)[l] = out[64 + l];
+  for (int l = 0; l < lanes; ++l)
+    d[l] = (d[l] & ~w.lane_rows[l]) | (((d[l] & other) | (out[l] & 0xffff)) & w.lane_rows[l]);
+}
+
+// Inactive lanes get 0. Lanes that DPP leaves out keep their bit of a carry, and get 0 from a
+// compare.
+void write_carry(Wave& w, const Insn& i, const Form& f, uint64_t bits, uint64_t written) {
+  const bool implicit = f.flags & kImplicitVccWrite;
+  const Operand& o = i.op[f.d != Type::none];
+  if (f.d != Type::none && written != w.mask_exec)
+    bits |= (implicit ? w.vcc() : read_mask(w, o)) & w.mask_exec & ~written;
+  if (!implicit) write_mask(w, o, bits);
+  else if (w.lanes == 64) w.set_pair(kVcc, bits);
+  else w.s[kVcc] = static_cast<uint32_t>(bits);
+}
+
+void valu_slow(Wave& w, const Insn& i, const Form& f) {
+  if (w.mode & kModeVskip) return;
+  sync_exec(w);
+  Rows t;
+  Job job;
+  job.lanes = static_cast<int>(w.lanes);
+  int n = (f.d != Type::none) + (f.c && !(f.flags & kImplicitVccWrite));
+  if (f.s0 != Type::none) job.a = fetch(w, i, f, i.op[n++], f.s0, 0, t.src[0]);
+  if (f.s1 != Type::none) job.b = fetch(w, i, f, i.op[n++], f.s1, 1, t.src[1]);
+  if (f.acc) {
+    Operand acc = i.op[0];
+    acc.index = i.acc_row;
+    acc.neg = acc.abs = false;
+    job.c = fetch(w, i, f, acc, f.s2, 3, t.src[2]);
+  } else if (f.s2 != Type::none) {
+    job.c = fetch(w, i, f, i.op[n++], f.s2, 2, t.src[2]);
   }
+  if (w.state == State::faulted) return;
+  if (f.v) {
+    expand_bits(f.flags & kImplicitVccRead ? w.vcc() : read_mask(w, i.op[n]), t.carry_in);
+    job.carry_in = t.carry_in;
+  }
+  job.out = t.out;
+  job.out_hi = t.out + 64;
+  job.carry_out = t.carry_out;
+  run_body(w, i, f, job);
+  const uint64_t written = write_lanes(w, i);
+  if (f.c) write_carry(w, i, f, pack_bits(t.carry_out, w.lanes) & written, written);
+  if (f.d == Type::none) return;
+  if (i.omod && is_float(f.d)) omod_rows(w, f.d, i.omod, t.out, t.out + 64);
+  if (i.clamp && is_float(f.d)) clamp_rows(w, f.d, t.out, t.out + 64);
+  write_result(w, i, f.d, t.out, written);
 }
 
 }  // namespace netra::NETRA_HOST_NS

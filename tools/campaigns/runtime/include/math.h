@@ -1,0 +1,2 @@
+#define fabs __builtin_fabs
+#define fabsf __builtin_fabsf

@@ -1,0 +1,1 @@
+/* Nothing: a kernel prints nothing. */
