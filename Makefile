@@ -30,7 +30,7 @@ help:
 	@echo 'make validate   all of the above, then every tactic against its oracle'
 	@echo 'make test       all of the above, then pytest'
 	@echo 'make lint       ruff and mypy'
-	@echo 'make sim-asan   the simulator with ASan and UBSan in build/asan, and a smoke run'
+	@echo 'make sim-asan   kernels and tests on a simulator built with ASan and UBSan'
 	@echo 'make ctorture   GCC'"'"'s self-checking C programs on the simulator, for both targets; N= SEED='
 	@echo 'make csmith     N random C programs: host and both targets must agree; N= SEED='
 	@echo 'make vectors    recorded instruction programs; VECTORS=FILE N= SEED='
@@ -83,7 +83,7 @@ CXXFLAGS := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -pthread
 FLAGS_bridge := $(CXXFLAGS) -fvisibility=hidden
 # A loop that clang does not vectorise is slow, not wrong: no error (g++ has no such warning).
 FLAGS_sim := $(CXXFLAGS) -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-pass-failed
-FLAGS_asan := $(FLAGS_sim) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+FLAGS_asan := $(FLAGS_sim) -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 EXEC_sim := -O3
 LINK_sim := -Wl,-z,defs
@@ -162,7 +162,9 @@ lint: $(VENV)/netra-root
 
 sim-asan: build/asan/libamdhip64.so.7 gfx950 gfx1151 setup
 	@$(PYTHON) tools/with_asan.py --cxx '$(HOSTCXX)' $< \
-	  $(BIN)/netra-harness validate --device sim $(or $(ARGS),'*rmsnorm*')
+	  $(BIN)/netra-harness validate --device sim
+	@$(PYTHON) tools/with_asan.py --cxx '$(HOSTCXX)' $< \
+	  $(BIN)/python -m pytest -q $(or $(ARGS),tests/test_inspect.py $(wildcard tests/test_sim*.py))
 
 # Campaigns: N programs (without N: all of them; 100 for csmith), which ones is up to SEED.
 ctorture csmith vectors: setup sim

@@ -58,8 +58,9 @@ def c_compiler(cxx_compiler: str) -> str:
 
 @pytest.fixture(scope="session")
 def sim_library() -> Path:
-    """The simulator, build/sim/libamdhip64.so.7."""
-    return _built("sim/libamdhip64.so.7", "sim")
+    """The simulator: build/sim/libamdhip64.so.7, or $NETRA_SIM_LIBRARY (`make sim-asan`)."""
+    named = os.environ.get("NETRA_SIM_LIBRARY")
+    return Path(named) if named else _built("sim/libamdhip64.so.7", "sim")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ import netra_harness.capture as capturing
 import numpy as np
 import pytest
 import safetensors.numpy
-from click.testing import CliRunner
 from netra_harness import captures, registry, tensorfile
 from netra_harness.case import Case
 from netra_harness.cli import main
 from netra_harness.errors import CaptureError, UsageError
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
+
+from harness_root import runner  # noqa: E402
 
 ARRAYS: dict[str, Any] = {
     "f32": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -262,14 +266,14 @@ def test_a_reference_that_answers_in_another_form_is_refused(root: Path) -> None
 
 
 def test_the_command_shows_what_our_oracles_miss(root: Path) -> None:
-    result = CliRunner().invoke(
+    result = runner().invoke(
         main, ["capture", "test.scale", "--from", "capture_from:wrong", "--json"]
     )
     assert result.exit_code == 1, result.output
     (summary,) = json.loads(result.stdout)["captures"]
     assert summary["differ"] == {"deployed": 2, "exact": 2} and summary["cases"] == 2
     assert "seed" in result.stderr and "first at dst[1]" in summary["differences"][0]
-    good = CliRunner().invoke(main, ["capture", "scale", "--from", "capture_from:right"])
+    good = runner().invoke(main, ["capture", "scale", "--from", "capture_from:right"])
     assert good.exit_code == 0 and "0 of 5003 elements differ" in good.stdout
 
 
@@ -288,11 +292,11 @@ def test_an_unknown_reference_is_a_usage_error(root: Path, source: str, word: st
 
 
 def test_an_unknown_op_is_a_usage_error(root: Path) -> None:
-    result = CliRunner().invoke(main, ["capture", "test.scael", "--from", "torch"])
+    result = runner().invoke(main, ["capture", "test.scael", "--from", "torch"])
     assert result.exit_code == 2 and "did you mean 'test.scale'?" in result.stderr
 
 
 def test_a_reference_whose_package_is_missing_says_so(root: Path) -> None:
     (root / "references/needs.py").write_text("import no_such_package_here\n")
-    result = CliRunner().invoke(main, ["capture", "scale", "--from", "needs:x"])
+    result = runner().invoke(main, ["capture", "scale", "--from", "needs:x"])
     assert result.exit_code == 4 and "needs the package no_such_package_here" in result.stderr

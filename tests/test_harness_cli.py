@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from netra_harness.cli import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
 
-from harness_root import SmallRoot  # noqa: E402
+from harness_root import SmallRoot, runner  # noqa: E402
 from spoils import SPOILT, change  # noqa: E402
 
 
@@ -39,7 +38,7 @@ def harness(checkout: Path, monkeypatch: Any) -> Any:
     monkeypatch.chdir(checkout)
 
     def run(*words: str) -> Any:
-        return CliRunner().invoke(main, list(words))
+        return runner().invoke(main, list(words))
 
     return run
 
@@ -150,7 +149,7 @@ def test_a_random_seed_is_printed(harness: Any) -> None:
 def test_usage_errors(harness: Any, words: tuple[str, ...], code: int, said: str) -> None:
     result = harness(*words)
     assert result.exit_code == code, result.output
-    assert said in result.stderr and "Traceback" not in result.output
+    assert said in result.stderr and "Traceback" not in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "html", "truncated", "other-arch"])
@@ -172,7 +171,8 @@ def test_a_bad_code_object_is_an_error_before_anything_runs(
         )  # fmt: skip
     result = harness("validate", "gfx950/gain_right", "--device", "sim")
     assert result.exit_code == (4 if damage == "missing" else 1), result.output
-    assert "gain_right" in result.output and "Traceback" not in result.output
+    said = result.stdout + result.stderr
+    assert "gain_right" in said and "Traceback" not in said
     if damage == "missing":
         assert "run `make gfx950`" in result.stderr
 
@@ -201,3 +201,70 @@ def test_an_oracle_that_fails_names_its_line(
     result = harness("validate", "gfx950/gain_right", "--device", "sim", "--case", "n1")
     assert result.exit_code == 1 and "ValueError" in result.output
     assert re.search(r"where: .*oracles/gain\.py:\d+", result.output)
+
+
+# ---- captures in a run -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def captured(harness: Any, checkout: Path, tmp_path: Path, monkeypatch: Any) -> Any:
+    """captured(answer): a checkout whose op is captured from a reference that answers so."""
+    root = tmp_path / "root"
+    shutil.copytree(checkout, root, symlinks=True)
+    monkeypatch.setenv("NETRA_ROOT", str(root))
+    monkeypatch.chdir(root)
+    references = tmp_path / "references"
+    references.mkdir()
+    monkeypatch.syspath_prepend(str(references))
+
+    def make(answer: str, name: str) -> Path:
+        (references / f"{name}.py").write_text(
+            f"import numpy\n\ndef ask(variant, src, gain):\n    return {{'dst': {answer}}}\n"
+        )
+        harness("capture", "test.gain", "--variant", "plain", "--from", f"{name}:ask")
+        (path,) = (root / "harness/captures/test.gain").iterdir()
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("seed", ["20260", "8"])
+def test_a_capture_is_compared_whatever_the_seed(harness: Any, captured: Any, seed: str) -> None:
+    captured("src * numpy.float32(gain)", "right_reference")
+    result = harness("validate", "gfx950/gain_right", "--device", "sim", "--seed", seed, "-v")
+    assert result.exit_code == 0, result.output
+    assert "right_reference.ask" in result.stdout.splitlines()[-3]
+    again = "eager (inputs of right_reference.ask" in result.stdout
+    assert again == (seed == "8")
+
+
+@pytest.mark.parametrize("seed", ["20260", "8"])
+def test_a_kernel_that_differs_from_a_capture_fails(
+    harness: Any, captured: Any, seed: str
+) -> None:
+    captured("src * numpy.float32(gain) + (src > 1.5)", "wrong_reference")
+    result = harness("validate", "gfx950/gain_right", "--device", "sim", "--seed", seed)
+    assert result.exit_code == 1
+    assert re.search(r"dst differs from wrong_reference\.ask \S* ?in \d+ of 100", result.stdout)
+
+
+def test_a_stale_capture_says_how_to_make_it_anew(
+    harness: Any, captured: Any, tmp_path: Path
+) -> None:
+    captured("src * numpy.float32(gain)", "stale_reference")
+    oracle = tmp_path / "root/harness/netra_harness/oracles/gain.py"
+    oracle.write_text(change(oracle.read_text(), "+ 1, \"gain\"", "+ 2, \"gain\""))
+    words = ("validate", "gfx950/gain_right", "--device", "sim", "--case", "n100")
+    result = harness(*words)
+    assert result.exit_code == 1
+    assert "the capture is stale for case n100" in result.stdout
+    again = "re-capture with: netra-harness capture test.gain --from stale_reference:ask"
+    assert again in result.stdout
+    assert harness(*words, "--seed", "8").exit_code == 0  # so small an input is stored itself
+
+
+def test_a_damaged_capture_is_a_failure_not_a_pass(harness: Any, captured: Any) -> None:
+    path = captured("src * numpy.float32(gain)", "damaged_reference")
+    path.write_bytes(path.read_bytes()[:-9])
+    result = harness("validate", "gfx950/gain_right", "--device", "sim", "--case", "n1")
+    assert result.exit_code == 1 and "is no safetensors file" in result.stdout

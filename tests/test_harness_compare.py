@@ -24,7 +24,8 @@ def ones(count: int = 8, dtype: Any = np.float32) -> Any:
 def raised(array: Any, index: int, steps: int) -> Any:
     """A copy with one element moved by representable steps."""
     out = array.copy()
-    out.view(f"u{out.dtype.itemsize}")[index] += steps
+    patterns = out.view(f"u{out.dtype.itemsize}")
+    patterns[index] += patterns.dtype.type(steps)  # of its own type: NumPy 1 would use float64
     return out
 
 

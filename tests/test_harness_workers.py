@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -132,43 +133,45 @@ def test_leaving_early_ends_the_workers(job: Any) -> None:
     running = workers.run([job("echo", value=1), job("hang", seconds=300)], 2)
     pid = next(iter(running)).answer["pid"]
     running.close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail(f"worker {pid} is still there")
+    assert gone(pid)
 
 
 def test_no_jobs_no_outcomes() -> None:
     assert list(workers.run([])) == []
 
 
-def test_a_worker_without_parent_ends(tmp_path: Path, job: Any) -> None:
-    """Killing the parent closes stdin; the worker sees it and goes."""
+def test_a_busy_worker_without_parent_ends(tmp_path: Path, job: Any) -> None:
+    """Whatever ended the parent: nobody is left to stop the worker at its limit."""
     script = tmp_path / "parent.py"
     script.write_text(
-        "import sys, time\n"
-        "from netra_harness.workers import Worker\n"
-        "print(Worker({}).pid, flush=True)\n"
-        "time.sleep(60)\n"
+        "import json, sys\n"
+        "from netra_harness.workers import Job, Worker\n"
+        "worker = Worker({})\n"
+        "print(worker.pid, flush=True)\n"
+        "worker.ask(Job(json.loads(sys.argv[1]), {}, 300))\n"
     )
     parent = subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), json.dumps(job("hang").body)],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
+    time.sleep(1)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        if state == "Z":
-            return
+    assert gone(pid)
+
+
+def gone(pid: int, seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":  # nobody collected it
+            return True
         time.sleep(0.05)
-    assert not Path(f"/proc/{pid}").exists()
+    return False

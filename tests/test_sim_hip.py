@@ -256,7 +256,8 @@ def test_bounds_of_copies(hip: Hip) -> None:
 
 def test_frees(hip: Hip) -> None:
     pointer = hip.malloc(100)
-    assert "at byte 4 of hipMalloc#" in refused(hip, INVALID_VALUE, "hipFree", c_void_p(pointer + 4))
+    text = refused(hip, INVALID_VALUE, "hipFree", c_void_p(pointer + 4))
+    assert "at byte 4 of hipMalloc#" in text
     refused(hip, INVALID_VALUE, "hipHostFree", c_void_p(pointer))
     hip.free(pointer)
     refused(hip, INVALID_VALUE, "hipFree", c_void_p(pointer))
@@ -287,7 +288,7 @@ def test_out_of_memory(hip: Hip) -> None:
 def test_pointer_questions(hip: Hip) -> None:
     pointer, host = hip.malloc(4096), c_void_p()
     hip.call("hipHostMalloc", byref(host), c_size_t(64), 0)
-    ctypes.memmove(host.value, b"abc", 3)
+    ctypes.memmove(host.value or 0, b"abc", 3)
     attributes = ctypes.create_string_buffer(32)
 
     def fields() -> tuple[int, ...]:

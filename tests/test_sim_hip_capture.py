@@ -44,17 +44,14 @@ def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def streams(hip: Hip) -> Iterator[tuple[int, int]]:
     """Two streams; whatever a test left capturing is ended."""
-    made = []
-    for flags in (0, 1):
-        stream = c_void_p()
+    made = (c_void_p(), c_void_p())
+    for flags, stream in enumerate(made):
         hip.call("hipStreamCreateWithFlags", byref(stream), flags)
-        made.append(stream.value or 0)
-    yield made[0], made[1]
+    yield made[0].value or 0, made[1].value or 0
     for stream in made:
-        graph = c_void_p()
-        hip.library.hipStreamEndCapture(c_void_p(stream), byref(graph))
+        hip.library.hipStreamEndCapture(stream, byref(c_void_p()))
     for stream in made:
-        hip.call("hipStreamDestroy", c_void_p(stream))
+        hip.call("hipStreamDestroy", stream)
     hip.call("netraSimReset")
 
 
@@ -369,7 +366,9 @@ def test_merge_and_isolation(hip: Hip, streams: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL, RELAXED])
-@pytest.mark.parametrize("call", ["hipMemcpy", "hipMemset", "hipDeviceSynchronize", "hipMemcpyDtoD"])
+@pytest.mark.parametrize(
+    "call", ["hipMemcpy", "hipMemset", "hipDeviceSynchronize", "hipMemcpyDtoD"]
+)
 def test_synchronous_calls_spoil_every_capture(
     hip: Hip, streams: tuple[int, int], function: int, data: int, mode: int, call: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import sys
 
 import click
@@ -21,6 +22,11 @@ from netra_harness.validate import validate as run_validate
 
 _ARCH = click.option("--arch", type=click.Choice(ARCHES), help="Only this target.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def _terminated(number: int, _frame: object) -> None:
+    """Leaves as Ctrl-C does, so that the workers end too."""
+    sys.exit(128 + number)
 
 
 def _seed(_context: click.Context, _param: click.Parameter, value: str) -> int:
@@ -112,6 +118,7 @@ def validate(
     Exit code 0: every case passed. 1: something differs. 2: usage. 4: a tool, a built file or a
     device is missing.
     """
+    before = signal.signal(signal.SIGTERM, _terminated)
     settings = Settings(pattern, arch, device, seed, case, full, everything, limit)
     console = Console(stderr=as_json)
     if as_json:
@@ -121,6 +128,7 @@ def validate(
         result = run_validate(settings, shown.started, shown.heard)
     finally:
         shown.stop()
+        signal.signal(signal.SIGTERM, before)
     if as_json:
         click.echo(json.dumps(result.json(), indent=2, allow_nan=False))
     else:

@@ -29,7 +29,8 @@ from netra_harness.results import CaseResult, Failure
 Array = NDArray[Any]
 Outputs = dict[str, Array]
 
-QUICK_REPLAYS = 3
+# MANY is for launches that take less than FAST seconds; slower ones get FULL.
+QUICK_REPLAYS, FULL_REPLAYS, MANY_REPLAYS, FAST = 3, 10, 1000, 0.010
 WORKSPACE = "workspace"
 _SOURCE_LINE = re.compile(r"[\w./-]+\.(?:s|inc):\d+")
 
@@ -39,7 +40,7 @@ class Options:
     """How a case is run; `bands` forces guard bands where the device checks bounds itself."""
 
     seed: int
-    full: bool = False
+    replays: int = QUICK_REPLAYS
     bands: bool = False
     schedule: bool = True
 
@@ -247,7 +248,7 @@ class _Run:
                 graph = hip.end_capture(stream)
             executable = hip.instantiate(graph)
             self.result.arms.append("replay 1")
-            number, total = 0, QUICK_REPLAYS
+            number, total = 0, self.options.replays
             while number < total:
                 which = number % 2
                 arm = f"replay {number + 1}{draws[which].label}"
@@ -258,8 +259,8 @@ class _Run:
                 hip.stream_synchronize(stream)
                 took = time.perf_counter() - start
                 self.result.launch_seconds += took
-                if self.options.full and number == 0:
-                    total = 1000 if took < 0.010 else 10
+                if took > FAST:
+                    total = min(total, FULL_REPLAYS)
                 seen[which] = self.replay_checked(draws[which], seen[which], arm)
                 number += 1
             self.result.arms[-1] = f"{total} replays"

@@ -3,7 +3,7 @@
 Whatever a kernel, a driver or the simulator does to this process, the parent sees it end and
 starts another. Answers go to a pipe of their own, so a library that prints disturbs nothing.
 
-    python -m netra_harness.worker FD
+    python -m netra_harness.worker FD PARENT
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import faulthandler
 import json
 import os
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -37,18 +39,21 @@ def run(job: Job) -> Answer:
     if job["case"] not in cases:
         text = f"case {job['case']} is not in the set {job['case_set']}"
         return CaseResult.failed(tactic.id, job["case"], job["seed"], "error", text).json()
-    options = Options(job["seed"], full=job["case_set"] == "full", bands=job.get("bands", False))
+    options = Options(job["seed"], replays=_replays(job, module, tactic.variant),
+                      bands=job.get("bands", False))  # fmt: skip
     result = run_case(tactic, module, cases[job["case"]], device, options)
     return result.json()
 
 
-def plan(job: Job) -> Answer:
-    """The cases of a tactic, by name."""
-    from netra_catalog import load_one, oracle
+def _replays(job: Job, module: Any, variant: str) -> int:
+    """In the full set the quick cases are replayed as often as evidence wants, since what a
+    launch leaves behind does not hang on the number of rows; the others a few times."""
+    from netra_harness.run import FULL_REPLAYS, MANY_REPLAYS, QUICK_REPLAYS
 
-    tactic = load_one(Path(job["path"]))
-    cases = oracle(tactic).cases(job["case_set"], tactic.variant)
-    return {"cases": [case.name for case in cases]}
+    if job["case_set"] == "quick":
+        return QUICK_REPLAYS
+    quick = {case.name for case in module.cases("quick", variant)}
+    return MANY_REPLAYS if job["case"] in quick else FULL_REPLAYS
 
 
 def gpus(_job: Job) -> Answer:
@@ -68,7 +73,7 @@ def call(job: Job) -> Answer:
     return answer
 
 
-_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "plan": plan, "gpus": gpus, "call": call}
+_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "gpus": gpus, "call": call}
 _devices: dict[tuple[str, str], Any] = {}
 
 
@@ -80,13 +85,21 @@ def _device(kind: str, arch: str) -> Any:
     return _devices[kind, arch]
 
 
+def _end_with(parent: int) -> None:
+    """Ends this process soon after its parent, in the middle of a job too."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 def main() -> None:
     """Answers jobs until stdin ends."""
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
+    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     for line in sys.stdin:
         job = json.loads(line)
-        # For a worker whose parent is gone; a parent that lives stops it sooner.
+        # For an orphan that holds Python's lock; a parent that lives stops it sooner.
         faulthandler.dump_traceback_later(job["seconds"] + 15, exit=True)
         try:
             text = json.dumps({"ok": _DO[job["do"]](job)}, allow_nan=False)

@@ -67,7 +67,7 @@ class Worker:
         reader, writer = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "netra_harness.worker", str(writer)],
+                [sys.executable, "-m", "netra_harness.worker", str(writer), str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=self._said,
                 stderr=self._said,

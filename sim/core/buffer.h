@@ -68,7 +68,8 @@ struct Buffer {
     }
   }
 
-  uint64_t address(bool idxen, uint32_t index, unsigned lane, uint32_t offset, uint32_t soffset) const {
+  // `offset` is that sum plus the place of the element in the access, which no longer wraps.
+  uint64_t address(bool idxen, uint32_t index, unsigned lane, uint64_t offset, uint32_t soffset) const {
     const uint64_t r = record(idxen, index, lane);
     if (!swizzled(idxen)) return base + r * stride + offset + soffset;
     const uint64_t g = index_stride;

@@ -155,6 +155,13 @@ class Loader {
   // them, then splits that into one region per segment.
   bool load() {
     for (const elf::Section& s : file_.sections) {
+      // The disassembler goes by sections and the device by segments: they must be one text.
+      constexpr uint64_t kExecInstr = 4;   // SHF_EXECINSTR
+      if ((s.flags & kExecInstr) != 0 && s.size != 0 &&
+          file_.offset_of(s.address, s.size) != s.offset) {
+        return fail(kInvalidImage, "the code section " + s.name + " at " + hex(s.address) +
+                                       " is not what the segments load there");
+      }
       if (s.name == ".text") {
         object_.text_address = s.address;
         object_.text_size = s.size;

@@ -7,6 +7,7 @@
 
 #include "memory_access.h"
 #include "rows.h"
+#include "switches.h"
 
 namespace netra {
 namespace {
@@ -174,13 +175,15 @@ void load_transposed(Wave& w, const Insn& i) {
   for (uint32_t k = 0; k < kBytes / 4; ++k) write_row(w, i.op[0].index + k, out[k], w.lane_mask);
 }
 
-// One dword counter at the instruction's offset, moved by the number of active lanes; every
-// active lane receives the old value.
+// One dword counter at the instruction's offset (plus M0, by the switch ds_append), moved by the
+// number of active lanes; every active lane receives the old value.
 template <bool Add>
 void append(Wave& w, const Insn& i) {
   const uint64_t exec = w.exec();
   if (!exec) return;
-  uint8_t* p = lds_bytes(w, i, static_cast<unsigned>(std::countr_zero(exec)), static_cast<uint32_t>(i.offset), 4);
+  const uint32_t base = switches().ds_append_m0 ? w.s[kM0] & 0xffff : 0;
+  const unsigned first = static_cast<unsigned>(std::countr_zero(exec));
+  uint8_t* p = lds_bytes(w, i, first, base + static_cast<uint32_t>(i.offset), 4);
   if (!p) return;
   uint32_t old;
   std::memcpy(&old, p, 4);
@@ -248,19 +251,18 @@ void conditional_exchange(Wave& w, const Insn& i) {
 
 void nothing(Wave&, const Insn&) {}
 
+constexpr bool two_operands(AtomicOp op) {
+  return atomic_compares(op) || op == AtomicOp::mskor || op == AtomicOp::wrap;
+}
 template <bool Returns>
 void atomic(Wave& w, const Insn& i) {
   const Access a(i.row->data);
   const auto op = static_cast<AtomicOp>(a.dwords);
   const uint32_t words = a.part == Part::u16 ? 2 : 1, bytes = words * 4;
   const uint32_t* addr = w.row(i.op[a.vaddr].index);
-  const bool two = op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap ||
-                   op == AtomicOp::mskor || op == AtomicOp::wrap;
+  const bool two = two_operands(op);
   alignas(64) uint32_t out[2][64];
-  const auto word = [&](uint32_t slot, unsigned l) {
-    const uint32_t* d = w.row(i.op[slot].index);
-    return words == 2 ? static_cast<uint64_t>(d[w.lanes + l]) << 32 | d[l] : d[l];
-  };
+  const auto word = [&](uint32_t slot, unsigned l) { return lane_word(w, w.row(i.op[slot].index), l, words); };
   for (uint64_t m = w.exec(); m; m &= m - 1) {
     const unsigned l = static_cast<unsigned>(std::countr_zero(m));
     const uint32_t address = addr[l] + static_cast<uint32_t>(i.offset);
@@ -269,10 +271,10 @@ void atomic(Wave& w, const Insn& i) {
     if (!p) return;
     uint64_t data = word(a.data, l), compare = two ? word(a.data + 1, l) : 0;
     // gfx9's ds_cmpst has the comparand first; gfx11's ds_cmpstore has it second.
-    if (!w.gfx11 && two && op != AtomicOp::mskor && op != AtomicOp::wrap) std::swap(data, compare);
+    if (!w.gfx11 && atomic_compares(op)) std::swap(data, compare);
     uint64_t old = 0;
     std::memcpy(&old, p, bytes);
-    const uint64_t fresh = atomic_result(op, bytes, old, data, compare, atomic_flushes(w, op, true));
+    const uint64_t fresh = atomic_result(op, bytes, old, data, compare, atomic_denorms(w, op, true));
     std::memcpy(p, &fresh, bytes);
     out[0][l] = static_cast<uint32_t>(old);
     out[1][l] = static_cast<uint32_t>(old >> 32);
@@ -327,9 +329,7 @@ constexpr Row atomic_row(const char* name, uint8_t archs, AtomicOp op, uint32_t 
   if (returns) r.slot[r.slots++] = reg(kWrite, words);
   r.slot[r.slots++] = reg(kRead, 1);
   r.slot[r.slots++] = reg(kRead, words);
-  if (op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap || op == AtomicOp::mskor ||
-      op == AtomicOp::wrap)
-    r.slot[r.slots++] = reg(kRead, words);
+  if (two_operands(op)) r.slot[r.slots++] = reg(kRead, words);
   r.data = access_data(words == 2 ? Part::u16 : Part::u8, static_cast<uint32_t>(op), returns, 0, returns + 1u);
   return r;
 }

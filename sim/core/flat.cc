@@ -21,7 +21,9 @@ uint8_t* scratch_bytes_at(Wave& w, const Insn& i, unsigned lane, uint32_t offset
   return w.scratch + static_cast<size_t>(lane) * w.scratch_bytes + offset;
 }
 
-// The address of a lane, by class: resolved to host memory, or null after a fault.
+enum class Space : uint8_t { global, lds, scratch };
+
+// The address of a lane, by class: its memory, and the host's address of that.
 struct Resolver {
   Wave& w;
   const Insn& i;
@@ -44,20 +46,35 @@ struct Resolver {
       if (s.kind != Kind::off) base = is_scratch ? read_scalar(w, s) : read_scalar64(w, s);
     }
   }
-  uint8_t* at(unsigned lane, uint32_t bytes, bool write) const {
+  uint64_t address(unsigned lane, Space* space) const {
     if (is_scratch) {
-      const uint32_t offset = (lo ? lo[lane] : 0) + static_cast<uint32_t>(base) + static_cast<uint32_t>(i.offset);
-      return scratch_bytes_at(w, i, lane, offset, bytes);
+      *space = Space::scratch;   // 32 bits; a negative sum lies past every allocation
+      return (lo ? lo[lane] : 0) + static_cast<uint32_t>(base) + static_cast<uint32_t>(i.offset);
     }
-    uint64_t address = base + (lo ? lo[lane] : 0);
-    if (hi) address += static_cast<uint64_t>(hi[lane]) << 32;
-    address += static_cast<uint64_t>(static_cast<int64_t>(i.offset));
+    uint64_t at = base + (lo ? lo[lane] : 0);
+    if (hi) at += static_cast<uint64_t>(hi[lane]) << 32;
+    at += static_cast<uint64_t>(static_cast<int64_t>(i.offset));
+    *space = Space::global;
     if (is_flat) {
-      const uint32_t high = static_cast<uint32_t>(address >> 32);
-      if (high == kSharedHigh) return lds_bytes(w, i, lane, static_cast<uint32_t>(address), bytes);
-      if (high == kPrivateHigh) return scratch_bytes_at(w, i, lane, static_cast<uint32_t>(address), bytes);
+      const uint32_t high = static_cast<uint32_t>(at >> 32);
+      if (high == kSharedHigh) *space = Space::lds, at = static_cast<uint32_t>(at);
+      if (high == kPrivateHigh) *space = Space::scratch, at = static_cast<uint32_t>(at);
     }
-    return global_bytes(w, i, lane, address, bytes, write);
+    return at;
+  }
+  // Host memory of `bytes` bytes there, or null after a fault.
+  uint8_t* bytes_at(unsigned lane, Space space, uint64_t at, uint32_t bytes, bool write) const {
+    switch (space) {
+      case Space::lds: return lds_bytes(w, i, lane, static_cast<uint32_t>(at), bytes);
+      case Space::scratch: return scratch_bytes_at(w, i, lane, static_cast<uint32_t>(at), bytes);
+      case Space::global: break;
+    }
+    return global_bytes(w, i, lane, at, bytes, write);
+  }
+  uint8_t* at(unsigned lane, uint32_t bytes, bool write) const {
+    Space space;
+    const uint64_t where = address(lane, &space);
+    return bytes_at(lane, space, where, bytes, write);
   }
 };
 
@@ -131,7 +148,8 @@ void load_lds(Wave& w, const Insn& i) {
 // gfx11's addtid forms: saddr + offset + 4 * lane, no address register.
 template <bool Store>
 void addtid(Wave& w, const Insn& i) {
-  const uint64_t base = read_scalar64(w, i.op[1]) + static_cast<uint64_t>(static_cast<int64_t>(i.offset));
+  const uint64_t saddr = i.op[1].kind == Kind::off ? 0 : read_scalar64(w, i.op[1]);
+  const uint64_t base = saddr + static_cast<uint64_t>(static_cast<int64_t>(i.offset));
   uint32_t* d = w.row(i.op[0].index);
   for (uint64_t m = w.exec(); m; m &= m - 1) {
     const unsigned l = static_cast<unsigned>(std::countr_zero(m));
@@ -148,26 +166,31 @@ void atomic(Wave& w, const Insn& i) {
   const Access a(i.row->data);
   const Resolver r(w, i, a);
   const auto op = static_cast<AtomicOp>(a.dwords);
-  const uint32_t bytes = a.part == Part::u16 ? 8 : 4;
-  const uint32_t words = bytes / 4;
+  const uint32_t words = a.part == Part::u16 ? 2 : 1, bytes = 4 * words;
   const uint32_t* d = w.row(i.op[a.data].index);
-  const bool compares = op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap;
   alignas(64) uint32_t out[2][64];
   for (uint64_t m = w.exec(); m; m &= m - 1) {
     const unsigned l = static_cast<unsigned>(std::countr_zero(m));
-    uint8_t* p = r.at(l, bytes, true);
+    Space space;
+    const uint64_t at = r.address(l, &space);
+    if (at % bytes)
+      return fault_address(w, i, l, at, bytes, space == Space::lds ? "misaligned LDS atomic" : "misaligned atomic");
+    // Scratch interleaves the lanes' dwords, so 64 bits of it are no unit.
+    if (space == Space::scratch && words == 2)
+      return fault(w, i, 719, "a 64-bit atomic reached scratch memory, where hardware splits it in two");
+    uint8_t* p = r.bytes_at(l, space, at, bytes, true);
     if (!p) return;
-    if (reinterpret_cast<uintptr_t>(p) % bytes) {
-      fault_address(w, i, l, reinterpret_cast<uintptr_t>(p), bytes, "misaligned atomic");
-      return;
+    const uint64_t data = lane_word(w, d, l, words);
+    const uint64_t compare = atomic_compares(op) ? lane_word(w, d + words * w.lanes, l, words) : 0;
+    const uint32_t denorms = atomic_denorms(w, op, space == Space::lds);
+    uint64_t old = 0;
+    if (space == Space::global) {
+      old = atomic_apply(op, bytes, p, data, compare, denorms);
+    } else {
+      std::memcpy(&old, p, bytes);
+      const uint64_t fresh = atomic_result(op, bytes, old, data, compare, denorms);
+      std::memcpy(p, &fresh, bytes);
     }
-    const auto word = [&](uint32_t k) {
-      uint64_t x = d[k * w.lanes + l];
-      if (words == 2) x |= static_cast<uint64_t>(d[(k + 1) * w.lanes + l]) << 32;
-      return x;
-    };
-    const uint64_t old = atomic_apply(op, bytes, p, word(0), compares ? word(words) : 0,
-                                     atomic_flushes(w, op, false));
     out[0][l] = static_cast<uint32_t>(old);
     out[1][l] = static_cast<uint32_t>(old >> 32);
   }
@@ -204,7 +227,7 @@ constexpr Row store_row(const char* name, Class cls, uint8_t archs, Part part, u
 }
 constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op, uint32_t words, bool returns) {
   Row r{name, cls, archs, returns ? &atomic<true> : &atomic<false>, kMods, kAtomic, 0, {}, 0, 0, nullptr};
-  const uint32_t data = words * (op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap ? 2 : 1);
+  const uint32_t data = words * (atomic_compares(op) ? 2 : 1);
   if (returns) r.flags |= kReturnRow, r.slot[r.slots++] = reg(kWrite, words);
   r.slot[r.slots++] = cls == Class::flat ? reg(kRead, 2) : kAny;
   r.slot[r.slots++] = reg(kRead, data);
@@ -250,7 +273,7 @@ constexpr Row lds_row(const char* name, Class cls, Part part, uint32_t n) {
 constexpr Row addtid_row(const char* name, bool store) {
   Row r{name, Class::global, kGfx1151, store ? &addtid<true> : &addtid<false>, kMods, store ? kStore : kLoad, 0, {}, 0, 0, nullptr};
   r.slot[r.slots++] = reg(store ? kRead : kWrite, 1);
-  r.slot[r.slots++] = reg(kRead, 2);
+  r.slot[r.slots++] = kAny;
   return r;
 }
 

@@ -201,14 +201,19 @@ void run_kernel(Device& device, const KernelOp& op) {
   std::copy(op.block, op.block + 3, launch.block);
   launch.dynamic_lds = op.dynamic_lds;
   if (!op.kernarg.empty()) {
-    launch.kernarg = rt.memory.allocate(op.kernarg.size(), RegionKind::kernarg, device.index,
-                                        "kernarg segment of " + op.function->name);
-    if (launch.kernarg == 0) {
+    // One segment a function is enough: a device runs one operation at a time.
+    Function& function = *op.function;
+    if (function.kernarg == 0) {
+      function.kernarg = rt.memory.allocate(op.kernarg.size(), RegionKind::kernarg, device.index,
+                                            "kernarg segment of " + function.name);
+      rt.memory.set_writable(function.kernarg, false);
+    }
+    if (function.kernarg == 0) {
       set_fault(device, hipErrorLaunchFailure, "the host has no memory for a kernarg segment");
       return;
     }
+    launch.kernarg = function.kernarg;
     std::memcpy(reinterpret_cast<void*>(launch.kernarg), op.kernarg.data(), op.kernarg.size());
-    rt.memory.set_writable(launch.kernarg, false);
   }
   RunOptions options;
   {
@@ -216,7 +221,6 @@ void run_kernel(Device& device, const KernelOp& op) {
     options = rt.options;
   }
   LaunchResult result = run_launch(*device.target, rt.memory, launch, options);
-  if (launch.kernarg != 0) rt.memory.release(launch.kernarg);
   if (result.hip_error != 0) set_fault(device, result.hip_error, result.fault);
   std::lock_guard lock(rt.mutex);
   rt.last_counters = std::move(result.counters);

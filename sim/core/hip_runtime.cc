@@ -177,7 +177,11 @@ const char* error_name(int code) {
 
 Module::~Module() {
   forget_program(object.get());
-  for (uint64_t base : object->regions) Runtime::get().memory.release(base);
+  Memory& memory = Runtime::get().memory;
+  for (const auto& [unused, function] : functions) {
+    if (function->kernarg != 0) memory.release(function->kernarg);
+  }
+  for (uint64_t base : object->regions) memory.release(base);
 }
 
 namespace {

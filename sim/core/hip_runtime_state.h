@@ -28,6 +28,7 @@ struct Function {
   std::weak_ptr<Module> module;   // expired once unloaded: a graph may outlive its module
   const Kernel* kernel = nullptr; // valid while the module lives
   std::string name;
+  uint64_t kernarg = 0;           // its kernarg segment's region, made by the first launch
 };
 
 struct Module {

@@ -100,6 +100,8 @@ enum class Class : uint8_t {
   flat, global, scratch, mubuf, mtbuf, unknown, count
 };
 const char* class_name(Class c);
+// What MODE.VSKIP leaves out: vector instructions and those of the memories behind VGPRs.
+constexpr bool is_vector(Class c) { return c >= Class::vop1 && c <= Class::mtbuf; }
 
 enum Role : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 
@@ -130,9 +132,11 @@ enum RowFlag : uint32_t {
   // Rows of one mnemonic that differ by a modifier: the one for `clamp`, and the one of an atomic
   // that returns the old value (sc0, glc), and the one of a load into LDS.
   kClampRow = 1u << 16, kReturnRow = 1u << 17, kLdsRow = 1u << 20,
+  kWave64Row = 1u << 21,      // ... and the one of a WMMA in wave64, which has half the registers
   kExecOperand = 1u << 19,    // the first slot is EXEC and is not in the text (v_cmpx on gfx11)
   kFpNearest = 1u << 24,      // rounds to nearest whatever MODE.round says
   kOwnNan = 1u << 25,         // the body decides which NaN comes out
+  kMixed = 1u << 26,          // op_sel_hi, 0 by default, makes a source f16 (v_fma_mix)
   kPackedMove = 1u << 18,     // v_pk_mov_b32: one result dword from each source
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "code_object.h"
 #include "json.h"
@@ -134,8 +135,10 @@ int netraSimInspect(const void* image, size_t size, char** out) {
     if (*out == nullptr) return 2;   // hipErrorOutOfMemory
     std::memcpy(*out, text.c_str(), text.size() + 1);
     return code;
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     return 2;
+  } catch (...) {
+    return 999;   // hipErrorUnknown
   }
 }
 

@@ -203,6 +203,7 @@ uint32_t run_slice(Wave& w, uint32_t quantum) {
     const Insn& i = code[w.ip++];
     ++w.counts[static_cast<int>(i.cls)];
     --left;
+    if (w.mode & kModeVskip && is_vector(i.cls)) [[unlikely]] continue;
     i.execute(w, i);
     if (w.state != State::running) break;
   }

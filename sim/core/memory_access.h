@@ -72,6 +72,11 @@ inline uint8_t* lds_bytes(Wave& w, const Insn& i, unsigned lane, uint32_t addres
   return w.lds + address;
 }
 
+// The register pair or register of lane `l` in the rows that start at `d`.
+inline uint64_t lane_word(const Wave& w, const uint32_t* d, unsigned l, uint32_t words) {
+  return words == 2 ? static_cast<uint64_t>(d[w.lanes + l]) << 32 | d[l] : d[l];
+}
+
 // Bytes between the lanes of an LDS DMA: a dword each, or four for x3 (the fourth is skipped) and x4.
 inline uint32_t lds_dma_stride(const Access& a) { return a.part == Part::dwords && a.dwords >= 3 ? 16 : 4; }
 
@@ -92,31 +97,40 @@ inline uint32_t lds_dma_stride(const Access& a) { return a.part == Part::dwords 
 
 enum class AtomicOp : uint8_t {
   swap, cmpswap, add, sub, rsub, smin, umin, smax, umax, band, bor, bxor, inc, dec, csub, mskor, wrap,
-  add_f32, add_f64, min_f32, max_f32, min_f64, max_f64, pk_add_f16, pk_add_bf16, fcmpswap,
+  add_f32, add_f64, min_f32, max_f32, min_f64, max_f64, pk_add_f16, pk_add_bf16,
+  fcmpswap, fcmpswap_f64,
 };
 
-// The value to store, for 4- or 8-byte memory. `data` and `compare` are zero-extended; `flush`
-// makes the denormals of a float addition zero (see atomic_flushes).
+constexpr bool atomic_compares(AtomicOp op) {
+  return op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap || op == AtomicOp::fcmpswap_f64;
+}
+
+// What a float atomic does to denormals, in the bits of a MODE.denorm field: 1 keeps those of the
+// operands, 2 keeps that of the result.
+inline constexpr uint32_t kKeepDenorms = 3;
+
+// The value to store, for 4- or 8-byte memory. `data` and `compare` are zero-extended.
 uint64_t atomic_result(AtomicOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t compare,
-                       bool flush);
-// LDS float additions flush by MODE.denorm; those at L2 only by the switch l2_add_f32 (gfx950).
-bool atomic_flushes(const Wave& w, AtomicOp op, bool lds);
+                       uint32_t denorms);
+// LDS float operations follow MODE.denorm; at L2 only add_f32 may flush, by the switch l2_add_f32
+// (gfx950).
+uint32_t atomic_denorms(const Wave& w, AtomicOp op, bool lds);
 
 // Host-atomic: workgroups of an unchecked launch run on several threads.
 inline uint64_t atomic_apply(AtomicOp op, uint32_t bytes, uint8_t* p, uint64_t data, uint64_t compare,
-                             bool flush) {
+                             uint32_t denorms) {
   if (bytes == 4) {
     auto* q = reinterpret_cast<uint32_t*>(p);
     uint32_t old = __atomic_load_n(q, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(
-        q, &old, static_cast<uint32_t>(atomic_result(op, 4, old, data, compare, flush)), false,
+        q, &old, static_cast<uint32_t>(atomic_result(op, 4, old, data, compare, denorms)), false,
         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     }
     return old;
   }
   auto* q = reinterpret_cast<uint64_t*>(p);
   uint64_t old = __atomic_load_n(q, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(q, &old, atomic_result(op, 8, old, data, compare, flush), false,
+  while (!__atomic_compare_exchange_n(q, &old, atomic_result(op, 8, old, data, compare, denorms), false,
                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
   return old;

@@ -32,7 +32,7 @@ struct Fetch {
     const uint32_t idx = index ? index[lane] : 0;
     *in_range = buffer.in_range(i.idxen, idx, lane, off, at_byte + bytes, soffset);
     if (!*in_range) return nullptr;
-    return global_bytes(w, i, lane, buffer.address(i.idxen, idx, lane, off + at_byte, soffset), bytes, write);
+    return global_bytes(w, i, lane, buffer.address(i.idxen, idx, lane, uint64_t{off} + at_byte, soffset), bytes, write);
   }
 };
 
@@ -91,24 +91,18 @@ void atomic(Wave& w, const Insn& i) {
   const Fetch f(w, i, a);
   const auto op = static_cast<AtomicOp>(a.dwords);
   const uint32_t words = a.part == Part::u16 ? 2 : 1, bytes = 4 * words;
-  const bool compares = op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap;
   uint32_t* d = w.row(i.op[0].index);
   for (uint64_t m = w.exec(); m; m &= m - 1) {
     const unsigned l = static_cast<unsigned>(std::countr_zero(m));
     bool in_range;
     uint8_t* p = f.at(l, 0, bytes, true, &in_range);
     if (!p && in_range) return;
-    const auto word = [&](uint32_t k) {
-      uint64_t x = d[k * w.lanes + l];
-      if (words == 2) x |= static_cast<uint64_t>(d[(k + 1) * w.lanes + l]) << 32;
-      return x;
-    };
     uint64_t old = 0;
     if (p) {
       if (reinterpret_cast<uintptr_t>(p) % bytes)
         return fault_address(w, i, l, reinterpret_cast<uintptr_t>(p), bytes, "misaligned atomic");
-      old = atomic_apply(op, bytes, p, word(0), compares ? word(words) : 0,
-                                     atomic_flushes(w, op, false));
+      const uint64_t compare = atomic_compares(op) ? lane_word(w, d + words * w.lanes, l, words) : 0;
+      old = atomic_apply(op, bytes, p, lane_word(w, d, l, words), compare, atomic_denorms(w, op, false));
     }
     if (!i.sc0) continue;
     d[l] = static_cast<uint32_t>(old);
@@ -176,7 +170,7 @@ constexpr Row lds_row(const char* name, Part part, uint32_t n) {
 }
 constexpr Row atomic_row(const char* name, uint8_t archs, AtomicOp op, uint32_t words) {
   Row r = base_row(name, archs, &atomic, kAtomic);
-  r.slot[r.slots++] = reg(kReadWrite, words * (op == AtomicOp::cmpswap || op == AtomicOp::fcmpswap ? 2 : 1));
+  r.slot[r.slots++] = reg(kReadWrite, words * (atomic_compares(op) ? 2 : 1));
   descriptor_slots(&r);
   r.data = access_data(words == 2 ? Part::u16 : Part::u8, static_cast<uint32_t>(op), 1, 2, 0);
   return r;

@@ -397,11 +397,9 @@ bool parse_instruction(const std::string& text, Insn* insn, std::string* mnemoni
   *mnemonic = text.substr(0, space);
   if (space == std::string::npos) return true;
   // Hints and waits print a language of their own, which the SOPP class reads from the text.
-  for (const char* own : {"s_waitcnt", "s_delay_alu", "s_sendmsg", "s_wait_", "s_set_gpr_idx_on",
-                          "s_set_gpr_idx_mode"})
-    if (mnemonic->rfind(own, 0) == 0 && *mnemonic != "s_waitcnt_vscnt" &&
-        mnemonic->rfind("s_sendmsg_rtn", 0) != 0 && *mnemonic != "s_set_gpr_idx_on")
-      return true;
+  for (const char* own : {"s_waitcnt", "s_waitcnt_depctr", "s_delay_alu", "s_sendmsg", "s_sendmsghalt",
+                          "s_wait_event", "s_wait_idle", "s_set_gpr_idx_mode"})
+    if (*mnemonic == own) return true;
   const std::vector<std::string> parts = split(text.substr(space + 1), ',');
   for (size_t k = 0; k < parts.size(); ++k) {
     std::vector<std::string> words = {parts[k]};

@@ -85,7 +85,7 @@ uint64_t inline_f64(double d) {
   return b;
 }
 
-void expand_constant(Operand* o, Type type, bool packed) {
+void expand_constant(Operand* o, Type type, bool packed, Arch arch) {
   uint64_t bits = o->value;
   if (o->is_fp_text) {
     double d;
@@ -100,9 +100,9 @@ void expand_constant(Operand* o, Type type, bool packed) {
       default: bits = inline_f32(d);
     }
   } else if (o->literal) {
-    // A 32-bit literal in a 64-bit slot: high dword of a double, sign extended for i64.
+    // A 32-bit literal in a 64-bit slot: high dword of a double; gfx950 extends the sign for i64.
     if (type == Type::f64) bits = (o->value & 0xffffffff) << 32;
-    else if (type == Type::i64) bits = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(o->value)));
+    else if (type == Type::i64 && arch == kGfx950) bits = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(o->value)));
     else bits = o->value & 0xffffffff;
   }
   o->bits_lo = static_cast<uint32_t>(bits);
@@ -191,6 +191,7 @@ class Binder {
 
   void bind_text(Insn* i, const std::string& text) {
     std::string mnemonic, refusal;
+    if (const char* why = reason_left_out(text.substr(0, text.find(' ')))) return refuse_with(i, why);
     if (!parse_instruction(text, i, &mnemonic, &refusal)) return refuse_with(i, refusal);
     std::string name = mnemonic;
     const bool dpp = strip_suffix(&name, "_dpp");
@@ -201,7 +202,8 @@ class Binder {
                                                (i->lds ? kLdsRow : 0u));
     if (!row) return refuse_with(i, "instruction '" + name + "' is not implemented for " + object_.arch);
     bind_row(i, *row);
-    if (!i->refusal && (dpp != (i->dpp.ctrl != DppCtrl::none) || sdwa != i->sdwa.on))
+    // The e32 compares of gfx1151 print DPP without a suffix.
+    if (!i->refusal && ((dpp && i->dpp.ctrl == DppCtrl::none) || sdwa != i->sdwa.on))
       refuse_with(i, "DPP or SDWA suffix without its controls");
   }
 
@@ -257,6 +259,7 @@ class Binder {
       i->op[0].dwords = static_cast<uint8_t>(mask_dwords_);
       ++i->operands;
     }
+    if (row.flags & kMixed && !(i->mods & kModOpSelHi)) i->op_sel_hi = 0;
     if (i->operands > row.slots || i->operands + row.optional < row.slots)
       return refuse_with(i, "expected " + std::to_string(row.slots) + " operands, found " +
                                 std::to_string(i->operands));
@@ -274,7 +277,12 @@ class Binder {
     i->acc_row = i->op[0].index;
     constexpr uint32_t kChanges = kModNeg | kModAbs | kModSext | kModHalf | kModClamp | kModOmod |
                                   kModOpSel | kModDpp | kModDpp8 | kModSdwa;
-    i->plain = !(i->mods & kChanges) || (row.flags & kClampRow && !(i->mods & kChanges & ~kModClamp));
+    // A clamp row clamps by itself; the low half of a register is what a 16-bit slot reads anyway.
+    uint32_t changes = i->mods & kChanges & ~(row.flags & kClampRow ? kModClamp : 0u);
+    bool high = i->op_sel != 0;
+    for (int k = 0; k < i->operands; ++k) high |= i->op[k].half == 2;
+    if (!high) changes &= ~(kModHalf | kModOpSel);
+    i->plain = changes == 0;
     if (row.flags & kBranch && !bind_branch(i)) refuse_with(i, "branch target is not an instruction");
   }
 
@@ -301,6 +309,7 @@ class Binder {
       return false;
     };
     if (slot.type == Type::text) return true;
+    if (o.half && !is_16bit(slot.type)) return bad("has 32 bits and takes no .l or .h");
     if (o.kind == Kind::text) return bad("is not understood");
     if (o.kind == Kind::off) return slot.type == Type::wide && slot.dwords == 0 ? true : bad("may not be off");
     if ((o.neg || o.abs) && !is_float(slot.type) && slot.type != Type::b16 &&
@@ -311,7 +320,8 @@ class Binder {
                                                     : dwords_of(slot.type);
     if (o.kind == Kind::constant) {
       if (slot.role & kWrite) return bad("is written and cannot be a constant");
-      expand_constant(&o, slot.type, row.flags & kPacked);
+      const bool half = row.flags & kMixed && i->op_sel_hi >> (k - 1) & 1;
+      expand_constant(&o, half ? Type::f16 : slot.type, row.flags & kPacked, arch_);
       p_.constants_.emplace_back();
       std::array<uint32_t, 128>& c = p_.constants_.back();
       std::fill_n(c.begin(), 64, o.bits_lo);

@@ -65,6 +65,8 @@ class Program {
 // The semantics row for a mnemonic without its encoding suffix; null when there is none.
 // `variant` is kClampRow, kReturnRow or 0: a row with that flag is preferred where there is one.
 const Row* find_row(const std::string& mnemonic, Arch arch, uint32_t variant);
+// Why an instruction is left out on purpose (refused.cc); null when it is not.
+const char* reason_left_out(const std::string& mnemonic);
 // Every row, for coverage reports and tests.
 const std::vector<const Row*>& all_rows();
 

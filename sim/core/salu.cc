@@ -1,11 +1,13 @@
-// Scalar ALU: SOP1, SOP2, SOPC, SOPK. The driver reads typed operands and writes the result; SCC
+// Scalar ALU: SOP1, SOP2, SOPC, SOPK (floats: exec/salu_float.cc). The driver reads typed operands and writes the result; SCC
 // and the rest of the wave are in the body's hands.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "hwreg.h"
+#include "launch.h"
 #include "rows.h"
 
 namespace netra {
@@ -25,8 +27,6 @@ struct Scalar {
 using B32 = Scalar<Type::b32, uint32_t>;
 using U32 = Scalar<Type::u32, uint32_t>;
 using I32 = Scalar<Type::i32, int32_t>;
-using F32 = Scalar<Type::f32, float>;
-using F16 = Scalar<Type::f16, float>;
 using B64 = Scalar<Type::b64, uint64_t>;
 using U64 = Scalar<Type::u64, uint64_t>;
 using I64 = Scalar<Type::i64, int64_t>;
@@ -150,6 +150,62 @@ void wr_exec(Wave& w, T& d, T exec) {
 }
 uint64_t exec_of(const Wave& w) { return w.pair(kExec); }
 
+// SGPRs chosen at run time: M0 is added to the number as it is (not scaled for pairs).
+uint32_t relative(Wave& w, const Insn& i, const Operand& o, uint32_t by, uint32_t dwords) {
+  const Descriptor& d = w.launch->kernel->descriptor;
+  const uint32_t limit = d.sgprs_allocated ? std::min<uint32_t>(d.sgprs_allocated, 102) : 106;
+  const uint64_t at = static_cast<uint64_t>(o.index) + by;
+  if (at + dwords <= limit) return static_cast<uint32_t>(at);
+  fault(w, i, 719, "M0 adds " + std::to_string(by) + " to s" + std::to_string(o.index) +
+                       ": past the " + std::to_string(limit) + " SGPRs of the wave");
+  return 0;
+}
+template <uint32_t kDwords, bool kSource, bool kDest, bool kTwo = false>
+void movrel(Wave& w, const Insn& i) {
+  const uint32_t m0 = w.s[kM0];
+  Operand d = i.op[0], s = i.op[1];
+  if (kSource) s.index = static_cast<uint16_t>(relative(w, i, s, kTwo ? m0 & 0x3ff : m0, kDwords));
+  if (kDest) d.index = static_cast<uint16_t>(relative(w, i, d, kTwo ? m0 >> 16 & 0x3ff : m0, kDwords));
+  if (w.state == State::faulted) return;
+  if (kDwords == 2) write_scalar64(w, d, read_scalar64(w, s));
+  else write_scalar(w, d, read_scalar(w, s));
+}
+
+// gfx950's register indexing: M0[7:0] is added to VGPR numbers, M0[15:12] says for which roles.
+void gpr_idx_on(Wave& w, const Insn& i) {
+  w.s[kM0] = (w.s[kM0] & ~0xf0ffu) | (read_scalar(w, i.op[0]) & 0xff) | gpr_idx_roles(i) << 12;
+  w.set_mode(w.mode | kModeGprIdx);
+}
+void gpr_idx_idx(Wave& w, const Insn& i) {
+  w.s[kM0] = (w.s[kM0] & ~0xffu) | (read_scalar(w, i.op[0]) & 0xff);
+}
+void setvskip(Wave& w, const Insn& i) {
+  const bool skip = read_scalar(w, i.op[0]) >> (read_scalar(w, i.op[1]) & 31) & 1;
+  w.set_mode(skip ? w.mode | kModeVskip : w.mode & ~kModeVskip);
+}
+
+// The message with an answer that has a meaning here: the constant-rate clock.
+template <uint32_t kDwords>
+void sendmsg_rtn(Wave& w, const Insn& i) {
+  if (!std::strstr(i.text, "MSG_RTN_GET_REALTIME"))
+    return fault(w, i, 719, std::string("message is not implemented: ") + i.text);
+  const uint64_t now = w.executed / 16;
+  if (kDwords == 2) write_scalar64(w, i.op[0], now);
+  else write_scalar(w, i.op[0], static_cast<uint32_t>(now));
+}
+void nothing(Wave&, const Insn&) {}
+
+constexpr Slot kOut = {Type::b32, kWrite, 0}, kIn = {Type::b32, kRead, 0},
+               kOut64 = {Type::b64, kWrite, 0}, kIn64 = {Type::b64, kRead, 0},
+               kText = {Type::text, kRead, 0};
+constexpr Row own(const char* name, uint8_t archs, Class cls, Execute execute,
+                  std::initializer_list<Slot> slots, uint32_t flags = 0) {
+  Row r;
+  r.name = name, r.archs = archs, r.cls = cls, r.execute = execute, r.flags = flags;
+  for (const Slot& s : slots) r.slot[r.slots++] = s;
+  return r;
+}
+
 #define NETRA_SCALAR_OP(A, N, TD, T0, T1, READS_D, FLAGS, ...)                              \
   struct N##_##A {                                                                          \
     using D = TD;                                                                           \
@@ -186,6 +242,14 @@ uint64_t exec_of(const Wave& w) { return w.pair(kExec); }
 #define NETRA_CLASS Class::sop1
 constexpr Row kSop1[] = {
 #include "sem/sop1.inc"
+    own("s_movrels_b32", both, Class::sop1, &movrel<1, true, false>, {kOut, kIn}, kReadsM0),
+    own("s_movrels_b64", both, Class::sop1, &movrel<2, true, false>, {kOut64, kIn64}, kReadsM0),
+    own("s_movreld_b32", both, Class::sop1, &movrel<1, false, true>, {kOut, kIn}, kReadsM0),
+    own("s_movreld_b64", both, Class::sop1, &movrel<2, false, true>, {kOut64, kIn64}, kReadsM0),
+    own("s_movrelsd_2_b32", gfx11, Class::sop1, &movrel<1, true, true, true>, {kOut, kIn}, kReadsM0),
+    own("s_set_gpr_idx_idx", gfx9, Class::sop1, &gpr_idx_idx, {kIn}),
+    own("s_sendmsg_rtn_b32", gfx11, Class::sop1, &sendmsg_rtn<1>, {kOut, kText}),
+    own("s_sendmsg_rtn_b64", gfx11, Class::sop1, &sendmsg_rtn<2>, {kOut64, kText}),
 };
 #undef NETRA_CLASS
 #define NETRA_CLASS Class::sop2
@@ -196,6 +260,8 @@ constexpr Row kSop2[] = {
 #define NETRA_CLASS Class::sopc
 constexpr Row kSopc[] = {
 #include "sem/sopc.inc"
+    own("s_setvskip", gfx9, Class::sopc, &setvskip, {kIn, kIn}),
+    own("s_set_gpr_idx_on", gfx9, Class::sopc, &gpr_idx_on, {kIn, kText}),
 };
 #undef NETRA_CLASS
 #define NETRA_CLASS Class::sopk
@@ -204,6 +270,11 @@ const Row kSopk[] = {
     hwreg_row("s_getreg_b32", &getreg, true),
     hwreg_row("s_setreg_b32", &setreg, false),
     hwreg_row("s_setreg_imm32_b32", &setreg, false),
+    own("s_version", gfx11, Class::sopk, &nothing, {kText}),
+    own("s_waitcnt_vscnt", gfx11, Class::sopk, &nothing, {kIn, kIn}),
+    own("s_waitcnt_vmcnt", gfx11, Class::sopk, &nothing, {kIn, kIn}),
+    own("s_waitcnt_expcnt", gfx11, Class::sopk, &nothing, {kIn, kIn}),
+    own("s_waitcnt_lgkmcnt", gfx11, Class::sopk, &nothing, {kIn, kIn}),
 };
 
 template <size_t N>

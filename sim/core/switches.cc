@@ -16,6 +16,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"d16_vmem", "zero", "preserve", &Switches::d16_vmem_preserve},
     {"l2_add_f32", "preserve", "flush", &Switches::l2_add_f32_flush},
+    {"ds_append", "offset", "m0", &Switches::ds_append_m0},
     {"minimum3_dx10", "nan", "zero", &Switches::minimum3_dx10_zero},
     {"dpp_inactive", "keep", "zero", &Switches::dpp_inactive_zero},
     {"fma_mix", "twice", "once", &Switches::fma_mix_once},

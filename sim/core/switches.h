@@ -13,6 +13,9 @@ struct Switches {
   bool d16_vmem_preserve = false;
   // Denormals of L2 add_f32 on gfx950: LLVM relies on `preserve`, the guide's table says `flush`.
   bool l2_add_f32_flush = false;
+  // LDS address of ds_append and ds_consume: the instruction's offset alone (the gfx950 guide; Mesa
+  // leaves M0 unset), or M0[15:0] + offset (LLVM puts the pointer there).
+  bool ds_append_m0 = false;
   // minimum3/maximum3 with a NaN under DX10_CLAMP, without the clamp bit: IEEE propagates it
   // (nan), the guide's note would make it 0 (zero).
   bool minimum3_dx10_zero = false;

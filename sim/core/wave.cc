@@ -35,7 +35,7 @@ void fault_address(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint
   std::string text = std::string(what) + " access of " + std::to_string(bytes) + " bytes at " +
                      hex(address) + " by lane " + std::to_string(lane) + ": ";
   const std::string kind = what;
-  if (kind == "LDS")
+  if (kind.find("LDS") != std::string::npos)
     text += "the workgroup has " + std::to_string(w.lds_bytes) + " bytes of LDS";
   else if (kind == "scratch")
     text += "a lane has " + std::to_string(w.scratch_bytes) + " bytes of scratch";

@@ -68,8 +68,8 @@ struct Wave {
   uint32_t* row(uint32_t index_) const { return v + static_cast<size_t>(index_) * lanes; }
   void set_mode(uint32_t bits) {
     mode = bits;
-    // Nearest even and denormals kept everywhere, no FP16_OVFL, no register indexing or skipping.
-    plain_mode = (bits & (0xff | kModeFp16Ovfl | kModeGprIdx | kModeVskip)) == 0xf0;
+    // Nearest even and denormals kept everywhere, no FP16_OVFL, no register indexing.
+    plain_mode = (bits & (0xff | kModeFp16Ovfl | kModeGprIdx)) == 0xf0;
   }
 };
 

@@ -11,6 +11,7 @@ from netra_sim.library import (
     last_fault,
     library_path,
     reset,
+    rows,
     set_seed,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "last_fault",
     "library_path",
     "reset",
+    "rows",
     "set_seed",
 ]

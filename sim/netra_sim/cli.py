@@ -66,31 +66,27 @@ def _show(kernel: dict[str, Any]) -> None:
         click.echo(f"    {arg['offset']:>4}  {arg['size']:>4}  {arg['kind']:<24} {arg['name']}")
 
 
-class _Triple(click.ParamType):
-    """X, X,Y or X,Y,Z."""
-
-    name = "X[,Y[,Z]]"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int, int]:
-        if isinstance(value, tuple):
-            return value
-        parts = str(value).split(",")
-        try:
-            numbers = [int(part, 0) for part in parts]
-        except ValueError:
-            numbers = []
-        if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**32 for n in numbers):
-            self.fail(f"{value!r} is not one to three counts such as 16 or 16,4", param, ctx)
-        x, y, z = (*numbers, 1, 1)[:3]
-        return x, y, z
+def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int, int]:
+    """X, X,Y or X,Y,Z; what is left out is 1."""
+    try:
+        numbers = [int(part, 0) for part in value.split(",")]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or any(not 0 <= n < 2**32 for n in numbers):
+        raise click.BadParameter(
+            f"{value!r} is not one to three counts such as 16 or 16,4", ctx=ctx, param=param
+        )
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
 
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("kernel")
-@click.option("--grid", type=_Triple(), required=True, help="Workgroups.")
-@click.option("--block", type=_Triple(), required=True, help="Work-items of a workgroup.")
-@click.option("--lds", type=click.IntRange(0), default=0, help="Dynamic LDS in bytes.")
+@click.option("--grid", callback=_triple, required=True, metavar="X[,Y[,Z]]", help="Workgroups.")
+@click.option("--block", callback=_triple, required=True, metavar="X[,Y[,Z]]",
+              help="Work-items of a workgroup.")
+@click.option("--lds", type=click.IntRange(0, 2**32 - 1), default=0, help="Dynamic LDS in bytes.")
 @click.option("--arg", "args", multiple=True, metavar="NAME=...",
               help="NAME=@FILE, NAME:DTYPE=@FILE, NAME=DTYPE[SHAPE] or NAME=VALUE:DTYPE.")
 @click.option("--save", "saves", multiple=True, metavar="NAME=FILE",

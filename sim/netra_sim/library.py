@@ -46,6 +46,7 @@ def load() -> ctypes.CDLL:
         library.netraSimInspect.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text_out]
         library.netraSimCounters.argtypes = [text_out]
         library.netraSimFindings.argtypes = [text_out]
+        library.netraSimRows.argtypes = [text_out]
         library.netraSimFree.argtypes = [ctypes.c_void_p]
         library.netraSimFree.restype = None
         library.netraSimLastFault.argtypes = []
@@ -127,6 +128,17 @@ def findings() -> list[str]:
     """What the checks reported since the last reset."""
     pointer = ctypes.c_void_p()
     load().netraSimFindings(ctypes.byref(pointer))
+    return list(_document(pointer) or [])
+
+
+def rows() -> list[dict[str, Any]]:
+    """The table of instruction semantics.
+
+    Keys of a row: name (no encoding suffix), class, archs, clamp (True: the row that an integer
+    clamp selects), slots, each {type, role, dwords}.
+    """
+    pointer = ctypes.c_void_p()
+    load().netraSimRows(ctypes.byref(pointer))
     return list(_document(pointer) or [])
 
 

@@ -57,7 +57,7 @@ def cases(case_set: str, variant: str) -> list[Case]:
     quick.append(Case("chunk-ends-all", {"rows": CHUNKS, "fill": "chunk_ends", "step": 1}))
     done = {case.name for case in quick}
     rows = [
-        Case(f"random-{rows}", {"rows": rows, "fill": "random"}, graph="capture")
+        Case(f"random-{rows}", {"rows": rows, "fill": "random"})
         for rows in _rows.counts(4096, 4096)
     ]
     return quick + [case for case in rows if case.name not in done]

@@ -73,6 +73,11 @@ inline constexpr int kRoleDst = 3;
 // The operand with M0's index added where the mode asks for it; a fault past the allocation.
 Operand indexed(Wave& w, const Insn& i, const Operand& o, int role, uint32_t registers);
 
+// `from` as DPP permutes it, into tmp; and the lanes that the instruction writes: EXEC less what DPP
+// masks and bound_ctrl leave alone.
+void permute(const Wave& w, const Insn& i, Lanes from, bool two, uint32_t* tmp);
+uint64_t write_lanes(const Wave& w, const Insn& i);
+
 // The whole driver for an instruction with modifiers, or under a MODE that changes values.
 void valu_slow(Wave& w, const Insn& i, const Form& form);
 // Body under MODE (rounding, flushing), the NaN rule, then f32 rows to the 16-bit type of D.
@@ -149,7 +154,7 @@ void valu(Wave& w, const Insn& i) {
   constexpr bool kTwo = dwords_of(D::type) == 2;
   constexpr bool kFloat = (Op::kFlags & (kFpArith | kFpNearest | kFpFlushIn)) != 0;
 
-  const bool by_mode = kFloat ? !w.plain_mode : w.mode & (kModeGprIdx | kModeVskip);
+  const bool by_mode = kFloat ? !w.plain_mode : w.mode & kModeGprIdx;
   if (!i.plain || by_mode) [[unlikely]] return valu_slow(w, i, kForm<Op>);
   sync_exec(w);
   Rows t;

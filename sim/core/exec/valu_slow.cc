@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "../switches.h"
+
 namespace netra::NETRA_HOST_NS {
 
 void refresh_lane_rows(Wave& w) {
@@ -45,7 +47,7 @@ bool dpp_reads(const Wave& w, const Dpp& d, int l, int* from, bool* zero) {
   *from = s;
   *zero = false;
   if (s >= 0 && (d.fi || (w.mask_exec >> s & 1))) return true;
-  if (d.ctrl == DppCtrl::dpp8 || d.bound_ctrl) {
+  if (d.ctrl == DppCtrl::dpp8 || d.bound_ctrl || (s >= 0 && switches().dpp_inactive_zero)) {
     *zero = true;
     return true;
   }
@@ -78,15 +80,7 @@ Lanes fetch(Wave& w, const Insn& i, const Form& form, const Operand& o, Type typ
   uint32_t* lo = tmp;
   uint32_t* hi = tmp + 64;
   if (which == 0 && i.dpp.ctrl != DppCtrl::none) {
-    uint32_t permuted[128];
-    for (int l = 0; l < lanes; ++l) {
-      int s;
-      bool zero;
-      const bool reads = dpp_reads(w, i.dpp, l, &s, &zero);
-      permuted[l] = !reads || zero ? 0 : plain.lo[s];
-      permuted[64 + l] = !reads || zero || !two ? 0 : plain.hi[s];
-    }
-    std::memcpy(tmp, permuted, sizeof permuted);
+    permute(w, i, plain, two, tmp);
   } else if (plain.lo != tmp) {
     std::memcpy(lo, plain.lo, static_cast<size_t>(lanes) * 4);
     if (two) std::memcpy(hi, plain.hi, static_cast<size_t>(lanes) * 4);
@@ -111,20 +105,6 @@ Lanes fetch(Wave& w, const Insn& i, const Form& form, const Operand& o, Type typ
   }
   if (flushes_inputs(w, form.flags, type)) flush_inputs(type, lo, hi, lanes);
   return {lo, hi};
-}
-
-// Lanes that the instruction writes: EXEC less what DPP masks and bound_ctrl leave alone.
-uint64_t write_lanes(const Wave& w, const Insn& i) {
-  uint64_t bits = w.mask_exec;
-  if (i.dpp.ctrl == DppCtrl::none) return bits;
-  for (int l = 0; l < static_cast<int>(w.lanes); ++l) {
-    int s;
-    bool zero;
-    const bool written = (i.dpp.row_mask >> (l >> 4) & 1) && (i.dpp.bank_mask >> (l >> 2 & 3) & 1) &&
-                         dpp_reads(w, i.dpp, l, &s, &zero);
-    if (!written) bits &= ~(1ull << l);
-  }
-  return bits;
 }
 
 template <class F>
@@ -212,6 +192,31 @@ Operand indexed(Wave& w, const Insn& i, const Operand& o, int role, uint32_t reg
     at.index = 0;
   }
   return at;
+}
+
+void permute(const Wave& w, const Insn& i, Lanes from, bool two, uint32_t* tmp) {
+  uint32_t permuted[128];
+  for (int l = 0; l < static_cast<int>(w.lanes); ++l) {
+    int s;
+    bool zero;
+    const bool reads = dpp_reads(w, i.dpp, l, &s, &zero);
+    permuted[l] = !reads || zero ? 0 : from.lo[s];
+    permuted[64 + l] = !reads || zero || !two ? 0 : from.hi[s];
+  }
+  std::memcpy(tmp, permuted, sizeof permuted);
+}
+
+uint64_t write_lanes(const Wave& w, const Insn& i) {
+  uint64_t bits = w.mask_exec;
+  if (i.dpp.ctrl == DppCtrl::none) return bits;
+  for (int l = 0; l < static_cast<int>(w.lanes); ++l) {
+    int s;
+    bool zero;
+    const bool written = (i.dpp.row_mask >> (l >> 4) & 1) && (i.dpp.bank_mask >> (l >> 2 & 3) & 1) &&
+                         dpp_reads(w, i.dpp, l, &s, &zero);
+    if (!written) bits &= ~(1ull << l);
+  }
+  return bits;
 }
 
 bool flushes_inputs(const Wave& w, uint32_t flags, Type type) {
@@ -329,7 +334,6 @@ void write_carry(Wave& w, const Insn& i, const Form& f, uint64_t bits, uint64_t 
 }
 
 void valu_slow(Wave& w, const Insn& i, const Form& f) {
-  if (w.mode & kModeVskip) return;
   sync_exec(w);
   Rows t;
   Job job;

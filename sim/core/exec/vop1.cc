@@ -5,13 +5,13 @@ namespace netra::NETRA_HOST_NS {
 namespace {
 
 #define NETRA_OP NETRA_OP_STRUCT
-#define NETRA_SAT NETRA_SAT_STRUCT
+#define NETRA_CLAMP NETRA_CLAMP_STRUCT
 #include "../sem/vop1.inc"
 #undef NETRA_OP
-#undef NETRA_SAT
+#undef NETRA_CLAMP
 
 #define NETRA_OP NETRA_OP_ROW
-#define NETRA_SAT NETRA_SAT_ROW
+#define NETRA_CLAMP NETRA_CLAMP_ROW
 constexpr Row kRows[] = {
 #include "../sem/vop1.inc"
 };

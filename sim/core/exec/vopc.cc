@@ -10,28 +10,30 @@ void cmpx(Wave& w, const Insn& i) {
   w.set_exec(read_mask(w, i.op[0]));
 }
 
+// The rows of one compare: v_cmp where it exists, and v_cmpx of each of those targets (an empty
+// row, which no target has, fills the place of the other).
 template <class Op>
-constexpr Row cmp_row(const char* name) {
-  return valu_row<Op>(name, both, Class::vopc);
+constexpr Row cmp_row(const char* name, uint8_t archs) {
+  return valu_row<Op>(name, archs, Class::vopc);
 }
 template <class Op>
 constexpr Row cmpx_row(const char* name, uint8_t archs) {
-  Row r = cmp_row<Op>(name);
-  r.archs = archs;
+  Row r = cmp_row<Op>(name, archs);
   r.flags |= kWritesExec | (archs == gfx11 ? kExecOperand : 0u);
   r.base = r.execute;
   if (archs == gfx9) r.execute = &cmpx;
   return r;
 }
 
-#define CMP(N, T0, T1, F, ...) \
-  NETRA_OP_STRUCT(both, v_cmp_##N, Nil, 1, T0, T1, Nil, 0, 0, 0, F, C = (__VA_ARGS__))
+#define CMP(A, N, T0, T1, F, ...) \
+  NETRA_OP_STRUCT(A, v_cmp_##N, Nil, 1, T0, T1, Nil, 0, 0, 0, F, C = (__VA_ARGS__))
 #include "../sem/vopc.inc"
 #undef CMP
 
-#define CMP(N, ...)                                                                        \
-  cmp_row<v_cmp_##N##_both>("v_cmp_" #N), cmpx_row<v_cmp_##N##_both>("v_cmpx_" #N, gfx9), \
-      cmpx_row<v_cmp_##N##_both>("v_cmpx_" #N, gfx11),
+#define CMP(A, N, ...)                                     \
+  cmp_row<v_cmp_##N##_##A>("v_cmp_" #N, A),                \
+      cmpx_row<v_cmp_##N##_##A>("v_cmpx_" #N, A & gfx9),   \
+      cmpx_row<v_cmp_##N##_##A>("v_cmpx_" #N, A & gfx11),
 constexpr Row kRows[] = {
 #include "../sem/vopc.inc"
 };
