@@ -168,11 +168,20 @@ def test_a_damaged_record_is_named_by_its_line(tmp_path: Path) -> None:
 
 
 def test_settled_covers_no_more_than_it_says() -> None:
-    entry = settled.Settled("a::.*", r"v\d+", "because", got=1)
-    assert entry.covers("a::b", "v3", 1, 2)
-    assert not entry.covers("a::b", "s3", 1, 2)
-    assert not entry.covers("a::b", "v3", 2, 1)
-    assert not entry.covers("b", "v3", 1, 2)
+    entry = settled.Settled("Test::.*", r"v\d+", 1, 2, "because")
+    assert entry.covers("a/b.py::Test::c", "v3", 1, 2)
+    assert not entry.covers("a/b.py::Test::c", "s3", 1, 2)
+    assert not entry.covers("a/b.py::Test::c", "v3", 1, 3)
+    assert not entry.covers("a/b.py::Other::c", "v3", 1, 2)
+
+
+def test_a_rewrite_changes_its_own_program_only() -> None:
+    rewrite = settled.REWRITES[0]
+    code = b"".join(word.to_bytes(4, "little") for word in (*rewrite.old, 7)).hex()
+    words = [*rewrite.new, 7]
+    changed = vectors.code({"test": "a.py::TestCDNASDWA::b", "code": code})
+    assert changed == b"".join(word.to_bytes(4, "little") for word in words)
+    assert vectors.code({"test": "a.py::TestRDNA::b", "code": code}).hex() == code
 
 
 # ---- what they share -------------------------------------------------------------------------

@@ -12,10 +12,9 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent / name) for name in ("fixtures", "reference")]
 import lanes as machine  # noqa: E402
 import memory as reference  # noqa: E402
-from lanes import IDS, TARGETS, Bench, Case, State  # noqa: E402
+from lanes import IDS, TARGETS, Bench, Case, Scene, State  # noqa: E402
 
 Benches = dict[tuple[str, int], Bench]
-MEMORY = 1 << 14
 ROOM = 24  # bytes that a lane of a storing case has for itself
 
 
@@ -34,36 +33,9 @@ def name(bench: Bench, names: tuple[str, str]) -> str:
     return names[bench.gfx11]
 
 
-def sparse(lanes: int, rng: np.random.Generator) -> int:
-    """An EXEC with holes, lane 0 among them."""
-    return int(rng.integers(1, 1 << lanes, dtype=np.uint64)) & ~1 | 2
-
-
-class Scene:
-    """Device memory with known bytes, and cases that use it."""
-
-    def __init__(self, bench: Bench, rng: np.random.Generator, size: int = MEMORY) -> None:
-        self.bench, self.rng = bench, rng
-        self.data = rng.integers(0, 256, size, np.uint8)
-        self.base = bench.buffer(self.data.tobytes())
-        self.memory = reference.Memory(self.base, self.data)   # as it is in the end
-        self.cases: list[Case] = []
-
-    def state(self) -> State:
-        state = State.random(self.bench.lanes, self.rng)
-        if self.rng.integers(2):
-            state.exec = sparse(self.bench.lanes, self.rng)
-        return state
-
-    def check(self) -> None:
-        self.bench.check(self.cases)
-        got = np.frombuffer(self.bench.hip.download(self.base, len(self.data)), np.uint8)
-        wrong = np.flatnonzero(got != self.data)
-        assert not len(wrong), f"byte {wrong[0]} of memory: {got[wrong[0]]:#x}, not {self.data[wrong[0]]:#x}"
-
-
-def address_forms(bench: Bench, scene: Scene, cls: str, state: State, places: list[int],
-                  offset: int, form: str) -> tuple[str, str]:
+def address_forms(
+    bench: Bench, scene: Scene, cls: str, state: State, places: list[int], offset: int, form: str
+) -> tuple[str, str]:
     """Puts the addresses into registers; the text of the address operands, before and after data.
     A place is a byte of the test's memory, or of scratch."""
     rng = scene.rng
@@ -86,7 +58,14 @@ def address_forms(bench: Bench, scene: Scene, cls: str, state: State, places: li
 
 
 FORMS = {
-    "global": [("vaddr", 0), ("vaddr", 4095), ("vaddr", -4096), ("saddr", 0), ("saddr", 100), ("saddr", -7)],
+    "global": [
+        ("vaddr", 0),
+        ("vaddr", 4095),
+        ("vaddr", -4096),
+        ("saddr", 0),
+        ("saddr", 100),
+        ("saddr", -7),
+    ],
     "flat": [("vaddr", 0), ("vaddr", 4095)],
     "scratch": [("v", 0), ("v", 7), ("v", -5), ("vs", 3), ("s", 8), ("off", 12)],
 }
@@ -106,7 +85,9 @@ def places_for(scene: Scene, cls: str, form: str, part: str, lanes: int, store: 
     return [(len(scene.cases) * lanes + lane) * ROOM + int(x) for lane, x in enumerate(within)]
 
 
-def transfer_case(scene: Scene, cls: str, part: str, form: str, offset: int, store: bool, cache: str) -> None:
+def transfer_case(
+    scene: Scene, cls: str, part: str, form: str, offset: int, store: bool, cache: str
+) -> None:
     bench = scene.bench
     before = scene.state()
     places = places_for(scene, cls, form, part, bench.lanes, store)
@@ -120,7 +101,8 @@ def transfer_case(scene: Scene, cls: str, part: str, form: str, offset: int, sto
     registers = f"v{data}" if count == 1 else f"v[{data}:{data + count - 1}]"
     operands = [vaddr, registers] if store else [registers, vaddr]
     operands += [saddr] if saddr else []
-    text = f"{cls}_{'store' if store else 'load'}_{suffix} {', '.join(operands)} offset:{offset}{cache}"
+    kind = "store" if store else "load"
+    text = f"{cls}_{kind}_{suffix} {', '.join(operands)} offset:{offset}{cache}"
     want = before.copy()
     for lane in before.active():
         if cls == "scratch":
@@ -136,7 +118,7 @@ def transfer_case(scene: Scene, cls: str, part: str, form: str, offset: int, sto
 
 @pytest.mark.parametrize("cls", ["global", "flat", "scratch"])
 def test_loads(bench: Bench, cls: str) -> None:
-    scene = Scene(bench, np.random.default_rng(1))
+    scene = Scene(bench, 1)
     for part in reference.LOADS:
         for k, (form, offset) in enumerate(FORMS[cls]):
             transfer_case(scene, cls, part, form, offset, False, CACHE[bench.gfx11][k % 4])
@@ -145,7 +127,9 @@ def test_loads(bench: Bench, cls: str) -> None:
 
 @pytest.mark.parametrize("cls", ["global", "flat", "scratch"])
 def test_stores(bench: Bench, cls: str) -> None:
-    scene = Scene(bench, np.random.default_rng(2), ROOM * 64 * len(reference.STORES) * len(FORMS[cls]))
+    scene = Scene(
+        bench, np.random.default_rng(2), ROOM * 64 * len(reference.STORES) * len(FORMS[cls])
+    )
     for part in reference.STORES:
         for k, (form, offset) in enumerate(FORMS[cls]):
             transfer_case(scene, cls, part, form, offset, True, CACHE[bench.gfx11][k % 4])
@@ -154,7 +138,7 @@ def test_stores(bench: Bench, cls: str) -> None:
 
 def test_store_then_load_through_every_form(bench: Bench) -> None:
     """Stores of all forms at places that do not overlap."""
-    scene = Scene(bench, np.random.default_rng(3), 1 << 15)
+    scene = Scene(bench, 3, 1 << 15)
     room = len(scene.data) // (len(FORMS["global"]) + len(FORMS["flat"]))
     at = 0
     for cls in ("global", "flat"):
@@ -164,10 +148,14 @@ def test_store_then_load_through_every_form(bench: Bench) -> None:
             vaddr, saddr = address_forms(bench, scene, cls, before, places, offset, form)
             tail = f", {saddr}" if saddr else ""
             text = f"{cls}_store_dwordx4 {vaddr}, v[8:11]{tail} offset:{offset}\n"
-            text += f"s_waitcnt vmcnt(0)\n{cls}_load_dwordx3 v[20:22], {vaddr}{tail} offset:{offset}"
+            text += (
+                f"s_waitcnt vmcnt(0)\n{cls}_load_dwordx3 v[20:22], {vaddr}{tail} offset:{offset}"
+            )
             want = before.copy()
             for lane in before.active():
-                reference.store_lane(before, scene.memory, "b128", 8, lane, scene.base + places[lane])
+                reference.store_lane(
+                    before, scene.memory, "b128", 8, lane, scene.base + places[lane]
+                )
                 for k in range(3):
                     want.v[20 + k][lane] = before.v[8 + k][lane]
             scene.cases.append(Case(text, before, want))
@@ -177,7 +165,7 @@ def test_store_then_load_through_every_form(bench: Bench) -> None:
 
 def test_flat_reaches_lds_and_scratch(bench: Bench) -> None:
     """Lanes of one access may differ in the memory that their address selects."""
-    scene = Scene(bench, np.random.default_rng(4))
+    scene = Scene(bench, 4)
     for part in ("b32", "u8", "d16_hi_b16", "b128"):
         for store in (False, True):
             before = scene.state()
@@ -193,20 +181,29 @@ def test_flat_reaches_lds_and_scratch(bench: Bench) -> None:
             operands = f"v[4:5], {data}" if store else f"{data}, v[4:5]"
             want = before.copy()
             for lane in before.active():
-                memory = [scene.memory, reference.Memory(scene.base, want.lds),
-                          reference.Memory(scene.base, want.scratch[lane])][where[lane]]
+                memory = [
+                    scene.memory,
+                    reference.Memory(scene.base, want.lds),
+                    reference.Memory(scene.base, want.scratch[lane]),
+                ][where[lane]]
                 if store:
                     reference.store_lane(before, memory, part, 12, lane, scene.base + places[lane])
                 else:
-                    reference.load_lane(want, memory, part, 12, lane, scene.base + places[lane],
-                                        keep=bench.gfx11)
-            scene.cases.append(Case(f"flat_{'store' if store else 'load'}_{suffix} {operands} offset:9",
-                                    before, want))
+                    reference.load_lane(
+                        want, memory, part, 12, lane, scene.base + places[lane], keep=bench.gfx11
+                    )
+            scene.cases.append(
+                Case(
+                    f"flat_{'store' if store else 'load'}_{suffix} {operands} offset:9",
+                    before,
+                    want,
+                )
+            )
     scene.check()
 
 
 def test_apertures_by_their_registers(bench: Bench) -> None:
-    scene = Scene(bench, np.random.default_rng(5))
+    scene = Scene(bench, 5)
     before = scene.state()
     before.v[4] = [4 * k for k in range(bench.lanes)]
     text = """
@@ -235,8 +232,13 @@ def test_addresses_carry_past_four_gigabytes(bench: Bench) -> None:
     base = bench.hip.malloc(size)
     rng = np.random.default_rng(6)
     cases = []
-    for place, form in ((0x80000000, "saddr"), (0xFFFFFFFC, "saddr"), (0x1_0000_0010, "vaddr"),
-                        (0xFFFFFFFC + 4095, "saddr"), (9 << 30, "vaddr")):
+    for place, form in (
+        (0x80000000, "saddr"),
+        (0xFFFFFFFC, "saddr"),
+        (0x1_0000_0010, "vaddr"),
+        (0xFFFFFFFC + 4095, "saddr"),
+        (9 << 30, "vaddr"),
+    ):
         value = int(rng.integers(1 << 32))
         bench.hip.upload(base + place, value.to_bytes(4, "little"))
         before = State.random(bench.lanes, rng)
@@ -258,9 +260,11 @@ def test_addresses_carry_past_four_gigabytes(bench: Bench) -> None:
 def test_addtid(benches: Benches) -> None:
     for lanes in (32, 64):
         bench = benches["gfx1151", lanes]
-        scene = Scene(bench, np.random.default_rng(7))
-        for text, at in (("global_load_addtid_b32 v12, s[24:25] offset:40", 40),
-                         ("global_store_addtid_b32 v12, s[24:25] offset:-16", -16)):
+        scene = Scene(bench, 7)
+        for text, at in (
+            ("global_load_addtid_b32 v12, s[24:25] offset:40", 40),
+            ("global_store_addtid_b32 v12, s[24:25] offset:-16", -16),
+        ):
             before = scene.state()
             before.set_s(24, scene.base + 512, 2)
             want = before.copy()
@@ -276,7 +280,7 @@ def test_addtid(benches: Benches) -> None:
 
 def test_accumulators_are_data_registers(benches: Benches) -> None:
     bench = benches["gfx950", 64]
-    scene = Scene(bench, np.random.default_rng(8))
+    scene = Scene(bench, 8)
     before = scene.state()
     before.set_v64(4, [scene.base + 16 * k for k in range(64)])
     text = """
@@ -302,7 +306,7 @@ def test_accumulators_are_data_registers(benches: Benches) -> None:
 
 def test_d16_loads_can_keep_the_other_half(assemble, tmp_path: Path) -> None:
     with machine.benches(assemble, tmp_path, "d16_vmem=preserve") as found:
-        scene = Scene(found["gfx950", 64], np.random.default_rng(9))
+        scene = Scene(found["gfx950", 64], 9)
         for suffix, part in (("short_d16", "d16_b16"), ("ubyte_d16_hi", "d16_hi_u8")):
             before = scene.state()
             before.set_v64(4, [scene.base + k for k in range(64)])
@@ -314,7 +318,7 @@ def test_d16_loads_can_keep_the_other_half(assemble, tmp_path: Path) -> None:
 
 
 def test_faults(bench: Bench) -> None:
-    scene = Scene(bench, np.random.default_rng(10), 64)
+    scene = Scene(bench, 10, 64)
     rows = []
     for text, place, code, words in (
         ("global_load_dword v12, v[4:5], off", 61, 700, ["4 bytes", "lane 3", "hipMalloc"]),
@@ -326,7 +330,12 @@ def test_faults(bench: Bench) -> None:
         ("flat_atomic_add v[4:5], v12", (1 << 48) + 2 - scene.base, 700, ["misaligned LDS atomic"]),
         ("flat_atomic_add_x2 v[4:5], v[12:13]", (2 << 48) - scene.base, 719, ["scratch", "64-bit"]),
         ("flat_load_dword v12, v[4:5]", (1 << 48) + machine.LDS_BYTES - scene.base, 700, ["LDS"]),
-        ("flat_load_dword v12, v[4:5]", (2 << 48) + machine.SCRATCH_BYTES - scene.base, 700, ["scratch"]),
+        (
+            "flat_load_dword v12, v[4:5]",
+            (2 << 48) + machine.SCRATCH_BYTES - scene.base,
+            700,
+            ["scratch"],
+        ),
         ("global_load_dword v12, v[4:5], off", (1 << 48) - scene.base, 700, ["out-of-bounds"]),
         ("flat_load_dword v12, v[4:5]", -scene.base, 700, ["out-of-bounds"]),
         ("scratch_load_dword v12, off, s24", 0, 700, ["scratch"]),
@@ -338,16 +347,23 @@ def test_faults(bench: Bench) -> None:
         if bench.gfx11:
             text = text.replace("_add_x2", "_add_u64").replace("_add v", "_add_u32 v")
         rows.append((Case(text, before), code, words))
-    for (case, code, words), (got, message) in zip(rows, bench.faults([r[0] for r in rows]), strict=True):
+    for (case, code, words), (got, message) in zip(
+        rows, bench.faults([r[0] for r in rows]), strict=True
+    ):
         assert got == code, f"{case.lines}: {got} {message}"
-        assert all(word in message for word in [*words, case.lines.split("_")[0]]), f"{case.lines}: {message}"
+        assert all(word in message for word in [*words, case.lines.split("_")[0]]), (
+            f"{case.lines}: {message}"
+        )
 
 
 def test_lanes_that_are_off_reach_nothing(bench: Bench) -> None:
     rng = np.random.default_rng(11)
     cases = []
-    for text in ("global_load_dword v12, v[4:5], off", "flat_store_dword v[4:5], v12",
-                 "scratch_load_dword v12, v4, off"):
+    for text in (
+        "global_load_dword v12, v[4:5], off",
+        "flat_store_dword v[4:5], v12",
+        "scratch_load_dword v12, v4, off",
+    ):
         before = State.random(bench.lanes, rng)
         before.exec = 0
         cases.append(Case(text, before, before.copy()))
@@ -358,5 +374,5 @@ def test_kernel_arguments_are_read_only(bench: Bench) -> None:
     before = State.random(bench.lanes, np.random.default_rng(12))
     before.v[4] = 0
     case = Case("global_store_dword v4, v12, s[0:1]", before)
-    (code, message), = bench.faults([case])
+    ((code, message),) = bench.faults([case])
     assert code == 700 and "read-only memory: write" in message, message

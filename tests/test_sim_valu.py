@@ -69,7 +69,8 @@ CONSTANTS = {
     "v_fmamk_f16": (None, K16, None), "v_fmaak_f16": (None, None, K16),
     "v_madmk_f16": (None, K16, None), "v_madak_f16": (None, None, K16),
 }
-SUFFIXES = {"v_bitop3": f" bitop3:{integers.BITOP3:#x}", "v_fma_mix": " op_sel:[0,0,1] op_sel_hi:[0,1,1]",
+SUFFIXES = {"v_bitop3": f" bitop3:{integers.BITOP3:#x}",
+            "v_fma_mix": " op_sel:[0,0,1] op_sel_hi:[0,1,1]",
             "v_dot4_i32_iu8": " neg_lo:[1,1,0]", "v_dot8_i32_iu4": " neg_lo:[1,1,0]"}
 # 16-bit results on gfx950 clear the other half of the register, except those of these rows.
 KEEPS_HALF = set(
@@ -77,6 +78,9 @@ KEEPS_HALF = set(
     "v_max3_f16 v_max3_i16 v_max3_u16 v_med3_f16 v_med3_i16 v_med3_u16 v_add_i16 v_sub_i16 "
     "v_bitop3_b16 v_ashr_pk_i8_i32 v_ashr_pk_u8_i32".split()
 )
+
+# Rows that are within so many steps of the correctly rounded value.
+ULPS = {"v_rsq_f64": 1, "v_sin_f32": 1, "v_cos_f32": 1}
 
 
 def reference(row: dict[str, Any]) -> Reference | None:
@@ -90,7 +94,9 @@ def reference(row: dict[str, Any]) -> Reference | None:
 
 def _registers(base: str, kind: str, half: str) -> str:
     first = int(base[1:])
-    return f"v[{first}:{first + 1}]" if WIDTH[kind] == 64 else base + (half if WIDTH[kind] == 16 else "")
+    if WIDTH[kind] == 64:
+        return f"v[{first}:{first + 1}]"
+    return base + half if WIDTH[kind] == 16 else base
 
 
 def case_of(row: dict[str, Any], arch: str) -> Case:
@@ -175,8 +181,8 @@ def _expected(
     sources = list(lane[: len(case.sources)])
     if accumulates:
         sources[-1] = lane[3]
-    sources = [s & ((1 << WIDTH[k]) - 1) for s, k in zip(sources, case.sources)]
-    sources = [s if c is None else c for s, c in zip(sources, case.constants)]
+    sources = [s & ((1 << WIDTH[k]) - 1) for s, k in zip(sources, case.sources, strict=False)]
+    sources = [s if c is None else c for s, c in zip(sources, case.constants, strict=False)]
     got = row(mode, *sources)
     if not case.destination:
         return lane[3], got
@@ -198,7 +204,7 @@ def test_rows(arch: str, hip: Hip, llvm_bin: Path, assemble: Callable[..., Path]
     rows = rows_of(arch)
     cases = [case_of(r, arch) for r in rows]
     texts = sim_rows.spellable(arch, llvm_bin, [c.texts for c in cases])
-    unspelt = [c.texts for c, t in zip(cases, texts) if not t]
+    unspelt = [c.texts for c, t in zip(cases, texts, strict=False) if not t]
     assert not unspelt, f"LLVM assembles none of {unspelt}"
     source = sim_rows.kernel(arch, texts, [c.writes_exec for c in cases])
     function = hip.function(hip.load_module(assemble(source, arch)), "k")
@@ -211,7 +217,7 @@ def test_rows(arch: str, hip: Hip, llvm_bin: Path, assemble: Callable[..., Path]
         values = [_inputs(c, arch, seed) for c in cases]
         got = sim_rows.run(hip, function, values, mode=base.bits(), exec_mask=exec_mask,
                            carry=carry, lanes=lanes)
-        for r, case, text, given, outcomes in zip(rows, cases, texts, values, got):
+        for r, case, text, given, outcomes in zip(rows, cases, texts, values, got, strict=False):
             row = reference(r)
             assert row is not None
             accumulates = r["slots"][0]["role"] == "update" and "v_fma_mix" not in case.name
@@ -222,7 +228,7 @@ def test_rows(arch: str, hip: Hip, llvm_bin: Path, assemble: Callable[..., Path]
                 if exec_mask >> lane & 1:
                     want = _expected(case, arch, row, mode, given[t], accumulates)
                 have = outcomes[t].low | outcomes[t].high << 32, outcomes[t].mask
-                if have != want:
+                if have != want and abs(have[0] - want[0]) > ULPS.get(case.name, 0):
                     wrong.append(
                         f"{text}: mode {seed}, lane {lane}, "
                         f"sources {[hex(x) for x in given[t]]}: got {have[0]:#x} mask {have[1]}, "

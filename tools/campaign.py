@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run a campaign: `make ctorture`, `make csmith` and `make vectors` come here.
 
-    campaign.py ctorture [-n N] [--seed S] [--arch ARCH] [PROGRAM...]
+Usage: campaign.py ctorture [-n N] [--seed S] [--arch ARCH] [PROGRAM...]
 """
 
 from __future__ import annotations
@@ -18,15 +18,33 @@ from netra_catalog.paths import ARCHES
 @click.argument("campaign", type=click.Choice(["ctorture", "csmith", "vectors"]))
 @click.argument("names", nargs=-1, metavar="[PROGRAM]...")
 @click.option("-n", "--count", type=click.IntRange(1), help="How many programs.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Decides which programs run.")
-@click.option("--arch", "arches", multiple=True, type=click.Choice(ARCHES),
-              help="Only this target.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Decides which programs run.",
+)
+@click.option(
+    "--arch", "arches", multiple=True, type=click.Choice(ARCHES), help="Only this target."
+)
 @click.option("--file", help="vectors: the recorded programs, .jsonl or .jsonl.gz.")
-@click.option("--workers", type=click.IntRange(1), default=2, show_default=True,
-              help="Processes at a time.")
-@click.option("--seconds", type=click.FloatRange(1), default=core.LAUNCH_SECONDS,
-              show_default=True, help="Limit for one launch.")
+@click.option(
+    "--flag",
+    "flags",
+    multiple=True,
+    help="ctorture, csmith: one more option for the compiler, as --flag=-O3.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes at a time."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=core.LAUNCH_SECONDS,
+    show_default=True,
+    help="Limit for one launch.",
+)
 @click.option("--discover", is_flag=True, help="ctorture: find which programs can run.")
 def main(
     campaign: str,
@@ -35,12 +53,13 @@ def main(
     seed: int,
     arches: tuple[str, ...],
     file: str | None,
+    flags: tuple[str, ...],
     workers: int,
     seconds: float,
     discover: bool,
 ) -> None:
     """Runs CAMPAIGN on the simulator: all its programs, N of them, or those named."""
-    options = core.Options(count, seed, arches or ARCHES, names, workers, seconds, file)
+    options = core.Options(count, seed, arches or ARCHES, names, workers, seconds, file, flags)
     module = importlib.import_module(f"campaigns.{campaign}")
     sys.exit(module.discover(options) if discover else module.run(options))
 

@@ -4,8 +4,10 @@
     with_asan.py --cxx g++ build/asan/libamdhip64.so.7 COMMAND...
 
 A sanitized library inside an ordinary program needs the sanitizer's runtime before all else: it is
-preloaded, with the C++ library whose exceptions it intercepts.  A report ends the process with an
-error, which the command then shows.  Leaks are not looked for: Python keeps what it keeps.
+preloaded, with the C++ library whose exceptions it intercepts.  A report ends the process that it
+is about and stays in a file beside the library; the tops of all reports are shown at the end, and
+the exit code is then never 0, whatever the command made of it.  Leaks are not looked for: Python
+keeps what it keeps.
 Standard library only.
 """
 
@@ -50,14 +52,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("library", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
+    reports = options.library.resolve().parent / "report"
+    for old in reports.parent.glob(f"{reports.name}.*"):
+        old.unlink()
     environment = {
         **os.environ,
         "LD_PRELOAD": ":".join(str(path) for path in runtime_files(options.cxx)),
-        "ASAN_OPTIONS": "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", ""),
-        "UBSAN_OPTIONS": "print_stacktrace=1:" + os.environ.get("UBSAN_OPTIONS", ""),
+        "ASAN_OPTIONS": f"detect_leaks=0:log_path={reports}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={reports}",
         "NETRA_SIM_LIBRARY": str(options.library.resolve()),
     }
-    return subprocess.call(options.command, env=environment)
+    code = subprocess.call(options.command, env=environment)
+    found = sorted(reports.parent.glob(f"{reports.name}.*"))
+    for report in found:
+        top = report.read_text(errors="replace").splitlines()[:24]
+        print(f"{report}:", *top, sep="\n", file=sys.stderr)
+    return code or (1 if found else 0)
 
 
 if __name__ == "__main__":

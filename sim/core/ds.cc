@@ -105,7 +105,9 @@ unsigned swizzle_source(uint32_t pattern, unsigned l) {
   return (((l & 31 & mask) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31)) | (l & 32);
 }
 void swizzle(Wave& w, const Insn& i) {
-  const uint32_t pattern = i.mods & kModSwizzle ? i.imm : static_cast<uint32_t>(i.offset);
+  // From the encoding: the disassembler's words for a rotation leave out its mask.
+  uint16_t pattern;
+  std::memcpy(&pattern, reinterpret_cast<const void*>(i.pc), 2);
   const uint32_t* s = w.row(i.op[1].index);
   const uint64_t exec = w.exec();
   uint32_t out[64];

@@ -108,7 +108,7 @@ enum Role : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 struct Slot {
   Type type = Type::none;
   Role role = kRead;
-  uint8_t dwords = 0;         // for Type::wide
+  uint8_t dwords = 0;         // for Type::wide, and for a tuple of another type
 };
 inline constexpr int kMaxSlots = 8;
 

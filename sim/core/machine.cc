@@ -249,7 +249,7 @@ class Runner {
       } else if (!seeded_) {
         ++stalled_;
       }
-      if (!within_budget()) break;
+      if (!within_budget(groups)) break;
     }
     for (const auto& g : groups) finish(*g);
     for (auto& g : groups) spare_.push_back(std::move(g));
@@ -268,7 +268,7 @@ class Runner {
   }
 
  private:
-  // Every workgroup once, in the order of the seed (Fisher-Yates); large grids keep a rotation.
+  // Every workgroup once, in the order of the seed (Fisher-Yates); larger grids in launch order.
   void shuffle_order() {
     if (d_.groups > (1u << 22)) return;
     order_.resize(d_.groups);
@@ -317,20 +317,30 @@ class Runner {
     }
   }
 
-  bool within_budget() {
+  // Looked at every million instructions of this thread.
+  bool within_budget(const std::vector<std::unique_ptr<Group>>& groups) {
     if (budget_ < (1u << 20)) return true;
     const uint64_t all = d_.state.executed.fetch_add(budget_) + budget_;
     budget_ = 0;
-    if (all > d_.state.options.launch_budget) {
-      stop(d_.state.kernel->name + ": the launch executed " + std::to_string(all) +
-               " instructions without ending (budget NETRA_SIM_LAUNCH_BUDGET)", 719);
-      return false;
-    }
-    if (std::chrono::steady_clock::now() > d_.state.deadline) {
-      stop(d_.state.kernel->name + ": the launch ran out of wall time (NETRA_SIM_SECONDS)", 719);
-      return false;
-    }
+    if (all > d_.state.options.launch_budget)
+      return spent(groups, "the launch executed " + std::to_string(all) +
+                               " instructions without ending (budget NETRA_SIM_LAUNCH_BUDGET)");
+    if (std::chrono::steady_clock::now() > d_.state.deadline)
+      return spent(groups, "the launch ran out of wall time (budget NETRA_SIM_SECONDS)");
     return true;
+  }
+
+  // Stops the launch where one of its waves stands.
+  bool spent(const std::vector<std::unique_ptr<Group>>& groups, const std::string& why) {
+    for (const auto& g : groups)
+      for (Wave& w : g->waves) {
+        if (w.state == State::ended || w.state == State::faulted) continue;
+        fault(w, d_.state.program->code()[w.ip], 719, why);
+        stop(w.fault, w.fault_error);
+        return false;
+      }
+    stop(d_.state.kernel->name + ": " + why, 719);
+    return false;
   }
 
   void stop(const std::string& text, int error) {

@@ -126,7 +126,7 @@ const Row* find_row(const std::string& mnemonic, Arch arch, uint32_t variant) {
   const auto [first, last] = tables().by_name.equal_range(mnemonic);
   for (auto it = first; it != last; ++it) {
     if (!(it->second->archs & arch)) continue;
-    if (const uint32_t own = it->second->flags & (kClampRow | kReturnRow | kLdsRow)) {
+    if (const uint32_t own = it->second->flags & (kClampRow | kReturnRow | kLdsRow | kWave64Row)) {
       if (own & variant) return it->second;
     } else {
       plain = it->second;
@@ -199,7 +199,8 @@ class Binder {
     strip_suffix(&name, "_e64");
     strip_suffix(&name, "_e32");
     const Row* row = find_row(name, arch_, (i->clamp ? kClampRow : 0u) | (i->sc0 ? kReturnRow : 0u) |
-                                               (i->lds ? kLdsRow : 0u));
+                                               (i->lds ? kLdsRow : 0u) |
+                                               (mask_dwords_ == 2 ? kWave64Row : 0u));
     if (!row) return refuse_with(i, "instruction '" + name + "' is not implemented for " + object_.arch);
     bind_row(i, *row);
     // The e32 compares of gfx1151 print DPP without a suffix.
@@ -316,8 +317,8 @@ class Binder {
         slot.type != Type::b32 && slot.type != Type::b64)
       return bad("is an integer and takes no neg or abs");
     const uint32_t want = slot.type == Type::mask   ? mask_dwords_
-                          : slot.type == Type::wide ? slot.dwords
-                                                    : dwords_of(slot.type);
+                          : slot.dwords || slot.type == Type::wide ? slot.dwords
+                                                                   : dwords_of(slot.type);
     if (o.kind == Kind::constant) {
       if (slot.role & kWrite) return bad("is written and cannot be a constant");
       const bool half = row.flags & kMixed && i->op_sel_hi >> (k - 1) & 1;

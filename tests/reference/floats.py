@@ -51,7 +51,10 @@ def _subrev(a: int, b: int, fmt: str, mode: Mode) -> int:
 
 def _mad_f16(m: Mode, a: int, b: int, c: int) -> int:
     nan = sf.first_nan("f16", m, a, b, c)
-    return sf.add(sf.mul(a, b, "f16", m), c, "f16", m) if nan is None else nan
+    if nan is not None:
+        return nan
+    kept = replace(m, denorm64=m.denorm64 | 1)  # the product is no input
+    return sf.add(sf.mul(a, b, "f16", m), flushed(c, "f16", m), "f16", kept)
 
 
 for _name in ("v_mac_f16", "v_madmk_f16", "v_madak_f16", "v_mad_f16", "v_mad_legacy_f16"):
@@ -117,7 +120,7 @@ def extreme(fmt: str, *picks: Callable[..., int]) -> Row:
     def row(m: Mode, *sources: int) -> int:
         s = [flushed(x, fmt, m) for x in sources]
         out = s[0]
-        for pick, x in zip(picks, s[1:]):
+        for pick, x in zip(picks, s[1:], strict=False):
             out = _extreme(fmt, m, out, x, pick)
         # A 16-bit NaN that comes out has been through a conversion, which quiets it.
         return quiet(out, fmt) if fmt == "f16" and is_nan(out, fmt) else out
@@ -137,7 +140,10 @@ def _med3(fmt: str) -> Row:
         s = [flushed(x, fmt, m) for x in sources]
         if any(is_nan(x, fmt) for x in s):
             return ROWS[f"v_min3_{fmt}"](m, *s)
-        return sorted(s, key=lambda x: order(x, fmt))[1]
+        # The first source that equals the greatest goes, and +0 equals -0.
+        top = order(max(s, key=lambda x: order(x, fmt)), fmt)[0]
+        s.pop(next((k for k in (0, 1) if order(s[k], fmt)[0] == top), 2))
+        return max(s, key=lambda x: order(x, fmt))
 
     return row
 
@@ -319,15 +325,16 @@ def _norm_inf(fmt: str, sign: bool) -> Row:
     return finite
 
 
+def _pair_of(row: Row) -> Row:
+    return lambda m, a, b: pack([row(m, a), row(m, b)], 16)
+
+
 for _t, _sign in (("i16", True), ("u16", False)):
     ROWS[f"v_cvt_norm_{_t}_f16"] = _norm_inf("f16", _sign)
     for _f in ("f16", "f32"):
         for _name in (f"v_cvt_pknorm_{_t}_{_f}", f"v_cvt_pk_norm_{_t}_{_f}"):
-            ROWS[_name] = lambda m, a, b, r=_norm_inf(_f, _sign): pack([r(m, a), r(m, b)], 16)
-    ROWS[f"v_cvt_pk_{_t}_f32"] = lambda m, a, b, r=_to_int("f32", 16, _sign): pack(
-        [r(m, a), r(m, b)], 16)
-for _name in ("v_cvt_norm_i16_f16", "v_cvt_norm_u16_f16"):
-    CLAMPED.pop(_name, None)
+            ROWS[_name] = _pair_of(_norm_inf(_f, _sign))
+    ROWS[f"v_cvt_pk_{_t}_f32"] = _pair_of(_to_int("f32", 16, _sign))
 
 
 def _narrow(m: Mode, a: int, rounding: int, target: str, keep: bool) -> int:

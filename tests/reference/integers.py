@@ -26,6 +26,11 @@ def fields(x: int, width: int, count: int, sign: bool = False) -> list[int]:
     return [signed(p, width) for p in parts] if sign else parts
 
 
+def columns(width: int, count: int, *sources: int) -> list[tuple[int, ...]]:
+    """The fields of several patterns, side by side."""
+    return list(zip(*(fields(s, width, count) for s in sources), strict=True))
+
+
 def pack(parts: list[int], width: int) -> int:
     return sum((p & ((1 << width) - 1)) << (width * k) for k, p in enumerate(parts))
 
@@ -117,8 +122,6 @@ exact("v_mul_u32_u24", 32, False, lambda a, b: a % (1 << 24) * (b % (1 << 24)))
 exact("v_mul_i32_i24", 32, True, typed(24, True, lambda a, b: a * b))
 both("v_mul_hi_u32_u24", lambda m, a, b: a % (1 << 24) * (b % (1 << 24)) >> 32)
 both("v_mul_hi_i32_i24", lambda m, a, b: signed(a, 24) * signed(b, 24) >> 32 & 0xFFFFFFFF)
-for _name in ("v_mul_hi_u32_u24", "v_mul_hi_i32_i24"):
-    CLAMPED[_name] = ROWS[_name]
 both("v_mul_lo_u32", lambda m, a, b: a * b & 0xFFFFFFFF)
 both("v_mul_hi_u32", lambda m, a, b: a * b >> 32)
 both("v_mul_hi_i32", lambda m, a, b: signed(a) * signed(b) >> 32 & 0xFFFFFFFF)
@@ -165,7 +168,7 @@ both("v_mbcnt_lo_u32_b32",
 both("v_mbcnt_hi_u32_b32",
      lambda m, a, b: (bin((a << 32) & ((1 << m.lane) - 1)).count("1") + b) & U32)
 both("v_lerp_u8", lambda m, a, b, c: pack(
-    [(x + y + (z & 1)) >> 1 for x, y, z in zip(*(fields(s, 8, 4) for s in (a, b, c)))], 8))
+    [(x + y + (z & 1)) >> 1 for x, y, z in columns(8, 4, a, b, c)], 8))
 
 
 def _perm(m: Mode, a: int, b: int, c: int) -> int:
@@ -199,13 +202,13 @@ both("v_bitop3_b16", lambda m, a, b, c: _bitop3(m, a, b, c) & 0xFFFF)
 
 
 def _sad(a: int, b: int, masked: bool = False) -> int:
-    return sum(abs(x - y) for x, y in zip(fields(a, 8, 4), fields(b, 8, 4)) if y or not masked)
+    return sum(abs(x - y) for x, y in columns(8, 4, a, b) if y or not masked)
 
 
 exact("v_sad_u8", 32, False, lambda a, b, c: _sad(a, b) + c)
 exact("v_sad_hi_u8", 32, False, lambda a, b, c: (_sad(a, b) << 16) + c)
 exact("v_sad_u16", 32, False,
-      lambda a, b, c: sum(abs(x - y) for x, y in zip(fields(a, 16, 2), fields(b, 16, 2))) + c)
+      lambda a, b, c: sum(abs(x - y) for x, y in columns(16, 2, a, b)) + c)
 exact("v_sad_u32", 32, False, lambda a, b, c: abs(a - b) + c)
 exact("v_msad_u8", 32, False, lambda a, b, c: _sad(a, b, True) + c)
 
@@ -251,7 +254,7 @@ both("v_ashr_pk_u8_i32", lambda m, a, b, c: pack(
 # Packed halves: the row of one half, applied to both.
 def packed(name: str, sign: bool, function: Callable[..., int], *, clamps: bool = True) -> None:
     def run(saturate: bool, *s: int) -> int:
-        halves = zip(*(fields(x, 16, 2, sign) for x in s))
+        halves = zip(*(fields(x, 16, 2, sign) for x in s), strict=False)
         out = [function(*h) for h in halves]
         return pack([saturated(x, 16, sign) for x in out] if saturate else out, 16)
 
@@ -277,7 +280,7 @@ both("v_pk_mov_b32", lambda m, a, b: a & U32 | b >> 32 << 32)  # the text takes 
 def dot(name: str, width: int, sign: bool) -> None:
     def sum_of(a: int, b: int, c: int) -> int:
         count = 32 // width
-        pairs = zip(fields(a, width, count, sign), fields(b, width, count, sign))
+        pairs = zip(fields(a, width, count, sign), fields(b, width, count, sign), strict=False)
         return sum(x * y for x, y in pairs) + (signed(c) if sign else c)
 
     exact(name, 32, sign, sum_of)

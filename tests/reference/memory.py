@@ -3,7 +3,7 @@ from the simulator.  A lane's state is that of fixtures/lanes.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -13,25 +13,47 @@ M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 
 # part -> (bytes in memory, signed, half of the register that is written: None all, 0 low, 1 high)
 PARTS: dict[str, tuple[int, bool, int | None]] = {
-    "u8": (1, False, None), "i8": (1, True, None), "u16": (2, False, None), "i16": (2, True, None),
-    "d16_u8": (1, False, 0), "d16_i8": (1, True, 0), "d16_b16": (2, False, 0),
-    "d16_hi_u8": (1, False, 1), "d16_hi_i8": (1, True, 1), "d16_hi_b16": (2, False, 1),
-    "b32": (4, False, None), "b64": (8, False, None), "b96": (12, False, None),
+    "u8": (1, False, None),
+    "i8": (1, True, None),
+    "u16": (2, False, None),
+    "i16": (2, True, None),
+    "d16_u8": (1, False, 0),
+    "d16_i8": (1, True, 0),
+    "d16_b16": (2, False, 0),
+    "d16_hi_u8": (1, False, 1),
+    "d16_hi_i8": (1, True, 1),
+    "d16_hi_b16": (2, False, 1),
+    "b32": (4, False, None),
+    "b64": (8, False, None),
+    "b96": (12, False, None),
     "b128": (16, False, None),
 }
 # Instruction suffixes of the parts: (gfx950, gfx1151)
 LOADS = {
-    "u8": ("ubyte", "u8"), "i8": ("sbyte", "i8"), "u16": ("ushort", "u16"), "i16": ("sshort", "i16"),
-    "d16_u8": ("ubyte_d16", "d16_u8"), "d16_i8": ("sbyte_d16", "d16_i8"),
-    "d16_b16": ("short_d16", "d16_b16"), "d16_hi_u8": ("ubyte_d16_hi", "d16_hi_u8"),
-    "d16_hi_i8": ("sbyte_d16_hi", "d16_hi_i8"), "d16_hi_b16": ("short_d16_hi", "d16_hi_b16"),
-    "b32": ("dword", "b32"), "b64": ("dwordx2", "b64"), "b96": ("dwordx3", "b96"),
+    "u8": ("ubyte", "u8"),
+    "i8": ("sbyte", "i8"),
+    "u16": ("ushort", "u16"),
+    "i16": ("sshort", "i16"),
+    "d16_u8": ("ubyte_d16", "d16_u8"),
+    "d16_i8": ("sbyte_d16", "d16_i8"),
+    "d16_b16": ("short_d16", "d16_b16"),
+    "d16_hi_u8": ("ubyte_d16_hi", "d16_hi_u8"),
+    "d16_hi_i8": ("sbyte_d16_hi", "d16_hi_i8"),
+    "d16_hi_b16": ("short_d16_hi", "d16_hi_b16"),
+    "b32": ("dword", "b32"),
+    "b64": ("dwordx2", "b64"),
+    "b96": ("dwordx3", "b96"),
     "b128": ("dwordx4", "b128"),
 }
 STORES = {
-    "u8": ("byte", "b8"), "d16_hi_u8": ("byte_d16_hi", "d16_hi_b8"), "u16": ("short", "b16"),
-    "d16_hi_b16": ("short_d16_hi", "d16_hi_b16"), "b32": ("dword", "b32"),
-    "b64": ("dwordx2", "b64"), "b96": ("dwordx3", "b96"), "b128": ("dwordx4", "b128"),
+    "u8": ("byte", "b8"),
+    "d16_hi_u8": ("byte_d16_hi", "d16_hi_b8"),
+    "u16": ("short", "b16"),
+    "d16_hi_b16": ("short_d16_hi", "d16_hi_b16"),
+    "b32": ("dword", "b32"),
+    "b64": ("dwordx2", "b64"),
+    "b96": ("dwordx3", "b96"),
+    "b128": ("dwordx4", "b128"),
 }
 
 
@@ -63,8 +85,9 @@ class Memory:
         at = address - self.base
         assert 0 <= at <= len(self.data) - count, f"{address:#x} is outside the test's memory"
         raw = (value & (1 << 8 * count) - 1).to_bytes(count, "little")
-        self.data[at : at + count] = np.frombuffer(raw, np.uint8) if isinstance(
-            self.data, np.ndarray) else raw
+        self.data[at : at + count] = (
+            np.frombuffer(raw, np.uint8) if isinstance(self.data, np.ndarray) else raw
+        )
 
 
 def extended(part: str, raw: int, old: int, keep: bool) -> int:
@@ -79,8 +102,9 @@ def extended(part: str, raw: int, old: int, keep: bool) -> int:
     return other & 0xFFFF0000 | value & 0xFFFF
 
 
-def load_lane(state: Any, memory: Memory, part: str, dst: int, lane: int, address: int,
-              keep: bool) -> None:
+def load_lane(
+    state: Any, memory: Memory, part: str, dst: int, lane: int, address: int, keep: bool
+) -> None:
     if size(part) >= 4:
         for k in range(dwords(part)):
             state.v[dst + k][lane] = memory.read(address + 4 * k, 4)
@@ -100,6 +124,7 @@ def store_lane(state: Any, memory: Memory, part: str, src: int, lane: int, addre
 
 # ---- atomics -----------------------------------------------------------------------------------
 
+
 def _integers(bits: int) -> dict[str, Callable[[int, int, int], int]]:
     mask = (1 << bits) - 1
 
@@ -107,12 +132,19 @@ def _integers(bits: int) -> dict[str, Callable[[int, int, int], int]]:
         return as_signed(x, bits)
 
     return {
-        "swap": lambda m, d, c: d, "cmpswap": lambda m, d, c: d if m == c else m,
-        "add": lambda m, d, c: m + d & mask, "sub": lambda m, d, c: m - d & mask,
-        "rsub": lambda m, d, c: d - m & mask, "csub": lambda m, d, c: max(m - d, 0),
-        "smin": lambda m, d, c: min(signed(m), signed(d)) & mask, "umin": lambda m, d, c: min(m, d),
-        "smax": lambda m, d, c: max(signed(m), signed(d)) & mask, "umax": lambda m, d, c: max(m, d),
-        "and": lambda m, d, c: m & d, "or": lambda m, d, c: m | d, "xor": lambda m, d, c: m ^ d,
+        "swap": lambda m, d, c: d,
+        "cmpswap": lambda m, d, c: d if m == c else m,
+        "add": lambda m, d, c: m + d & mask,
+        "sub": lambda m, d, c: m - d & mask,
+        "rsub": lambda m, d, c: d - m & mask,
+        "csub": lambda m, d, c: max(m - d, 0),
+        "smin": lambda m, d, c: min(signed(m), signed(d)) & mask,
+        "umin": lambda m, d, c: min(m, d),
+        "smax": lambda m, d, c: max(signed(m), signed(d)) & mask,
+        "umax": lambda m, d, c: max(m, d),
+        "and": lambda m, d, c: m & d,
+        "or": lambda m, d, c: m | d,
+        "xor": lambda m, d, c: m ^ d,
         "inc": lambda m, d, c: 0 if m >= d else m + 1,
         "dec": lambda m, d, c: d if m == 0 or m > d else m - 1,
         "mskor": lambda m, d, c: m & ~d & mask | c,
@@ -184,7 +216,7 @@ class Float:
         return self.flush(out) if flush else out
 
     def pick(self, m: int, d: int, least: bool, flush: bool) -> int:
-        """A quiet NaN loses, a signalling one comes out quieted; an operand is returned as it is."""
+        """A quiet NaN loses, a signalling one comes out quieted; else an operand as it is."""
         for x in (m, d):
             if self.nan(x) and not x & self.quiet:
                 return x | self.quiet
@@ -223,31 +255,65 @@ def interesting(bits: int, floats: bool, rng: np.random.Generator, count: int) -
     mask = (1 << bits) - 1
     edges = [0, 1, 2, mask, mask - 1, mask >> 1, (mask >> 1) + 1]
     if floats:
-        for f in ((F32,) if bits == 32 else (F64,)):
+        for f in (F32,) if bits == 32 else (F64,):
             one = f.bias << f.mantissa
-            edges += [f.infinity, f.infinity | f.sign, f.infinity | f.quiet, f.infinity | 1,
-                      f.infinity | f.quiet | f.sign | 5, one, one | f.sign, one + 1, f.fraction,
-                      f.fraction + 1, f.sign | 3, f.infinity - 1, f.infinity - 1 | f.sign]
+            edges += [
+                f.infinity,
+                f.infinity | f.sign,
+                f.infinity | f.quiet,
+                f.infinity | 1,
+                f.infinity | f.quiet | f.sign | 5,
+                one,
+                one | f.sign,
+                one + 1,
+                f.fraction,
+                f.fraction + 1,
+                f.sign | 3,
+                f.infinity - 1,
+                f.infinity - 1 | f.sign,
+            ]
     random = [int(x) & mask for x in rng.integers(0, 1 << 64, count, np.uint64)]
     return edges + random
 
 
 # ---- buffers -----------------------------------------------------------------------------------
 
-def descriptor(base: int, stride: int, records: int, gfx11: bool, *, oob: int = 3, swizzle: int = 0,
-               index_stride: int = 0, add_tid: bool = False, data_format: int = 4,
-               kind: int = 0) -> int:
+
+def descriptor(
+    base: int,
+    stride: int,
+    records: int,
+    gfx11: bool,
+    *,
+    oob: int = 3,
+    swizzle: int = 0,
+    index_stride: int = 0,
+    add_tid: bool = False,
+    data_format: int = 4,
+    resource: int = 0,
+) -> int:
     """The 128 bits of a V#; `swizzle` is the enable bit, or gfx1151's element size code."""
     word1 = base >> 32 & 0xFFFF | stride << 16 | (swizzle << 30 if gfx11 else swizzle << 31)
-    word3 = index_stride << 21 | add_tid << 23 | kind << 30
+    word3 = index_stride << 21 | add_tid << 23 | resource << 30
     word3 |= (oob << 28 | 0x14 << 12) if gfx11 else data_format << 15
     return base & M32 | word1 << 32 | records << 64 | word3 << 96
 
 
-def buffer_element(v: int, gfx11: bool, *, lane: int, idxen: bool, index: int, offset: int,
-                   soffset: int, at: int, count: int) -> int | None:
+def buffer_element(
+    v: int,
+    gfx11: bool,
+    *,
+    lane: int,
+    idxen: bool,
+    index: int,
+    offset: int,
+    soffset: int,
+    at: int,
+    count: int,
+) -> int | None:
     """Address of the element at byte `at` of an access, or None when it is out of range.
     `offset` is the VGPR's plus the instruction's, in 32 bits."""
+
     def word(low: int, width: int) -> int:
         return v >> low & (1 << width) - 1
 
@@ -261,8 +327,12 @@ def buffer_element(v: int, gfx11: bool, *, lane: int, idxen: bool, index: int, o
         record = index if idxen else lane if add_tid else 0
         structured = record < records and end <= stride
         rule = word(124, 2)
-        legal = {0: structured, 1: record < records, 2: records != 0,
-                 3: structured if swizzled and stride else end + soffset <= records}[rule]
+        legal = {
+            0: structured,
+            1: record < records,
+            2: records != 0,
+            3: structured if swizzled and stride else end + soffset <= records,
+        }[rule]
         legal = legal and word(126, 2) == 0 and v != 0
     else:
         swizzle, element = word(63, 1), 4

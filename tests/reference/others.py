@@ -75,8 +75,8 @@ def _div_fixup(fmt: str) -> Row:
             return sign | f.inf
         if is_zero(n, fmt) or is_inf(d, fmt):
             return sign
-        if fmt == "f16":
-            return sign | q & (f.sign - 1)
+        if fmt == "f16":  # and a NaN is quieted where it becomes f16 again
+            return sign | q & (f.sign - 1) | (f.quiet if is_nan(q, fmt) else 0)
         away = m.rounding(fmt) == (sf.DOWN if sign else sf.UP)
         if sf.exponent_field(n, fmt) - sf.exponent_field(d, fmt) < DIVISION[fmt][2]:
             return sign | int(away and m.keeps_results(fmt))
@@ -159,7 +159,7 @@ ROWS["v_fma_mixlo_f16"] = ROWS["v_fma_mixhi_f16"] = _mix("f16")
 # Packed floats: the row of one half, or of one dword.
 def _packed(name: str, row: Row, width: int) -> None:
     ROWS[name] = lambda m, *s: pack(
-        [row(m, *part) for part in zip(*(fields(x, width, 2) for x in s))], width)
+        [row(m, *part) for part in zip(*(fields(x, width, 2) for x in s), strict=False)], width)
 
 
 for _name in ("add", "mul", "min", "max", "fma"):

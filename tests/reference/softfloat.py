@@ -1,7 +1,7 @@
 """Floating point in exact fractions: an arithmetic that shares nothing with the simulator.
 
-Values are bit patterns (plain integers).  A format is "f16", "f32" or "f64"; a Mode says how results
-are rounded and what becomes of subnormal numbers, as the MODE register does.
+Values are bit patterns (plain integers).  A format is "f16", "f32" or "f64"; a Mode says how
+results are rounded and what becomes of subnormal numbers, as the MODE register does.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ class Options:
     workers: int = 2
     seconds: float = LAUNCH_SECONDS  # for one launch
     file: str | None = None  # vectors: what was recorded
+    flags: tuple[str, ...] = ()  # ctorture and csmith: more options for the compiler
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Tally:
 
     results: list[Result] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    excused: dict[str, dict[str, None]] = field(default_factory=dict)  # by reason: not counted
 
     @property
     def failures(self) -> list[Result]:
@@ -110,6 +112,9 @@ def run(campaign: str, tasks: Sequence[Task], options: Options) -> Tally:
     for outcome in workers.run(jobs(tasks, options), options.workers):
         task = tasks[outcome.job.body["index"]]
         if outcome.kind == "ok":
+            if outcome.answer.get("excuse"):
+                tally.excused.setdefault(outcome.answer["excuse"], {})[task.name] = None
+                continue
             failure = outcome.answer["failure"] or ""
             instructions = outcome.answer.get("instructions", 0)
             tally.notes.update(outcome.answer.get("notes", []))
@@ -127,6 +132,12 @@ def run(campaign: str, tasks: Sequence[Task], options: Options) -> Tally:
     return tally
 
 
+def again(campaign: str, options: Options, name: str, arch: str) -> str:
+    """The command that runs one C program again."""
+    flags = "".join(f" --flag={flag}" for flag in options.flags)
+    return f"make {campaign} ARGS='{name} --arch {arch}{flags}'"
+
+
 def show(result: Result) -> None:
     """One failure, with the command that repeats it."""
     print(f"FAIL {result.arch} {result.name}: {result.failure}")
@@ -141,12 +152,15 @@ def reason(failure: str) -> str:
     return re.sub(r"\b\d{3,}\b", "..", text)[:160]
 
 
-def finish(campaign: str, tally: Tally, programs: Sequence[str], seed: int) -> int:
+def finish(campaign: str, tally: Tally, seed: int) -> int:
     """Prints the counts, writes results.json; the exit code.
 
     A program passes when it passed on every target that it ran on.
     """
     failures = tally.failures
+    results = sorted(tally.results, key=lambda result: (result.name, result.arch))
+    excused = {name for names in tally.excused.values() for name in names}
+    programs = list(dict.fromkeys(r.name for r in results if r.name not in excused))
     reasons = Counter(f"{failure.arch}: {reason(failure.failure)}" for failure in failures)
     if len(failures) > _SHOWN_FAILURES:
         print(f"and {len(failures) - _SHOWN_FAILURES} more failures, see results.json")
@@ -160,12 +174,15 @@ def finish(campaign: str, tally: Tally, programs: Sequence[str], seed: int) -> i
         executed = sum(result.instructions for result in ran)
         print(f"{arch}: {len(ran) - failed} passed, {failed} failed of {len(ran)} "
               f"({executed / 1e6:.1f} M instructions)")  # fmt: skip
+    for why, names in tally.excused.items():
+        print(f"not counted: {', '.join(name.split()[0] for name in names)}: {why}")
     output = folder(campaign) / "results.json"
-    results = sorted(tally.results, key=lambda result: (result.name, result.arch))
-    document = {"campaign": campaign, "seed": seed, "programs": list(programs),
+    not_counted = {why: list(names) for why, names in tally.excused.items()}
+    document = {"campaign": campaign, "seed": seed, "programs": programs,
+                "not_counted": not_counted,
                 "results": [asdict(result) for result in results]}  # fmt: skip
     output.write_text(json.dumps(document, indent=1) + "\n")
     print(f"seed {seed}, every result: {paths.display(output)}")
-    failed = len({result.name for result in failures})
+    failed = len({result.name for result in failures} - excused)
     print(f"{campaign}: {len(programs) - failed} passed, {failed} failed of {len(programs)}")
     return 1 if failed or not programs else 0

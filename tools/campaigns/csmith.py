@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,21 +129,23 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
 # ---- the targets: in a worker ----------------------------------------------------------------
 
 
-def code_object(seed: int, arch: str) -> Path:
+def code_object(seed: int, arch: str, more: Sequence[str] = ()) -> Path:
     source = _folder(seed) / "program.c"
     runtime = compiler.RUNTIME
     inputs = [source, *sorted(runtime.glob("*.[ch]")), *sorted(runtime.glob("include/*.h"))]
     command = [
-        *compiler.target_command(paths.llvm_bin(), arch), flavour(seed)[1], *flags(seed),
+        *compiler.target_command(paths.llvm_bin(), arch), flavour(seed)[1], *flags(seed), *more,
         "-ffreestanding", "-fno-builtin", "-Wl,--no-undefined", f"-I{runtime / 'include'}",
         "-idirafter", str(INCLUDE), f'-DPROGRAM="{source}"', str(runtime / "csmith_kernel.c"),
     ]  # fmt: skip
-    return compiler.build(command, inputs, _folder(seed) / f"{arch}.co")
+    return compiler.build(command, inputs, _folder(seed) / f"{''.join([arch, *more])}.co")
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """Runs one program on one target and compares the checksum."""
-    ended = simulate.run_program(code_object(job["seed"], job["arch"]), job["arch"])
+    ended = simulate.run_program(
+        code_object(job["seed"], job["arch"], job.get("flags", ())), job["arch"]
+    )
     answer = ended.answer()
     if not ended.failure and ended.checksum != job["checksum"]:
         answer["failure"] = f"checksum {ended.checksum:08X}, the host has {job['checksum']:08X}"
@@ -200,11 +203,11 @@ def run(options: core.Options) -> int:
     programs = prepared(options)
     tasks = [
         core.Task(
-            str(seed), arch, "campaigns.csmith:work", {"seed": seed, "checksum": checksum},
-            f"make csmith ARGS='{seed} --arch {arch}'",
+            str(seed), arch, "campaigns.csmith:work",
+            {"seed": seed, "checksum": checksum, "flags": options.flags},
+            core.again(NAME, options, str(seed), arch),
         )
         for seed, checksum in programs.items()
         for arch in options.arches
     ]  # fmt: skip
-    names = [str(seed) for seed in programs]
-    return core.finish(NAME, core.run(NAME, tasks, options), names, options.seed)
+    return core.finish(NAME, core.run(NAME, tasks, options), options.seed)

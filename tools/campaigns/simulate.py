@@ -16,6 +16,7 @@ from netra_sim.hip import Hip, HipError
 STARTED, EXITED, ABORTED = 1, 2, 3  # enum state of runtime/result.h
 RESULT = struct.Struct("<4I")
 ENTRY = "entry"
+ABORT = "abort()"  # the failure of a program that found itself wrong
 _GUARD = 256  # bytes behind the output that must stay as they were
 _FILL = 0xA5
 
@@ -110,5 +111,5 @@ def run_program(path: Path, arch: str) -> Ended:
     if state == EXITED:
         return Ended(f"exit code {code}" if code else "", checksum, count)
     if state == ABORTED:
-        return Ended("abort()", checksum, count)
+        return Ended(ABORT, checksum, count)
     return Ended(f"the kernel ended in state {state} without exit() or abort()", checksum, count)

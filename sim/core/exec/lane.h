@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 #include "../insn.h"

@@ -112,7 +112,5 @@ constexpr Row valu_row(const char* name, uint8_t archs, Class cls) {
   NETRA_CLAMP(A, N, TD, HAS_C, T0, T1, T2, 0, 0, kNo, __VA_ARGS__)
 #define SAME1(A, N, TD, T0, F, ...) \
   OP1(A, N, TD, T0, F, __VA_ARGS__) NETRA_CLAMP(A, N, TD, 0, T0, Nil, Nil, 0, 0, F, __VA_ARGS__)
-#define SAME2(A, N, TD, T0, T1, F, ...) \
-  OP2(A, N, TD, T0, T1, F, __VA_ARGS__) NETRA_CLAMP(A, N, TD, 0, T0, T1, Nil, 0, 0, F, __VA_ARGS__)
 
 }  // namespace netra::NETRA_HOST_NS

@@ -12,7 +12,8 @@ struct RowSpan {
   size_t count;
 };
 
-#define NETRA_VECTOR_TABLES(X) X(vop1) X(vop2) X(vop3) X(vopc) X(vop3p) X(lanes) X(salu_float)
+#define NETRA_VECTOR_TABLES(X) X(vop1) X(vop2) X(vop3) X(vopc) X(vop3p) X(lanes) X(salu_float) X(dot2) X(mfma) \
+  X(wmma)
 
 #define NETRA_DECLARE(cls) RowSpan cls##_rows();
 namespace host_base { NETRA_VECTOR_TABLES(NETRA_DECLARE) }
