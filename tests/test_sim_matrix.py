@@ -19,8 +19,11 @@ from netra_sim.hip import Hip
 
 A, B, SCALES, C, ROWS = 0, 8, 16, 18, 50  # first row of each operand in the buffer
 _FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-_FP6 = np.array([(m / 8 if e == 0 else (1 + m / 8) * 2.0 ** (e - 1)) for e in range(4) for m in range(8)])
-_BF6 = np.array([(m / 16 if e == 0 else (1 + m / 4) * 2.0 ** (e - 3)) for e in range(8) for m in range(4)])
+_FP6 = np.array([m / 8 if e == 0 else (1 + m / 8) * 2.0 ** (e - 1)
+                 for e in range(4) for m in range(8)])
+_BF6 = np.array([m / 16 if e == 0 else (1 + m / 4) * 2.0 ** (e - 3)
+                 for e in range(8) for m in range(4)])
+_TYPES = {"f32": np.float32, "i32": np.int32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,20 @@ class Shape:
 def _dense() -> list[Shape]:
     found = []
     for m, k, blocks, kind in (
-        (32, 1, 2, "f32"), (16, 1, 4, "f32"), (4, 1, 16, "f32"), (32, 2, 1, "f32"), (16, 4, 1, "f32"),
-        *((m, k, b, t) for t in ("f16", "bf16") for m, k, b in
-          ((32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 8, 1), (16, 16, 1), (16, 32, 1), (32, 16, 1))),
+        (32, 1, 2, "f32"), (16, 1, 4, "f32"), (4, 1, 16, "f32"), (32, 2, 1, "f32"),
+        (16, 4, 1, "f32"),
+        *((m, k, b, t) for t in ("f16", "bf16") for m, k, b in (
+            (32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 8, 1), (16, 16, 1), (16, 32, 1), (32, 16, 1),
+        )),
     ):
         block = f"_{blocks}b" if blocks > 1 else ""
         found.append(Shape(f"v_mfma_f32_{m}x{m}x{k}{block}_{kind}", m, k, blocks, kind, kind))
     for m, k in ((16, 32), (32, 16)):
         found += [Shape(f"v_mfma_f32_{m}x{m}x{k}_{a}_{b}", m, k, 1, a, b)
                   for a in ("fp8", "bf8") for b in ("fp8", "bf8")]
-    for m, k, blocks in ((32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 16, 1), (16, 32, 1), (16, 64, 1), (32, 32, 1)):
+    for m, k, blocks in (
+        (32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 16, 1), (16, 32, 1), (16, 64, 1), (32, 32, 1),
+    ):
         block = f"_{blocks}b" if blocks > 1 else ""
         found.append(Shape(f"v_mfma_i32_{m}x{m}x{k}{block}_i8", m, k, blocks, "i8", "i8", "i32"))
     formats = ("fp8", "bf8", "fp6", "bf6", "fp4")
@@ -63,11 +70,13 @@ def _dense() -> list[Shape]:
 
 
 MFMA = _dense()
-_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4,
-         "iu8": 8, "iu4": 4}
+_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
+         "fp4": 4, "iu8": 8, "iu4": 4}
 
 
-def _draw(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _draw(
+    rng: np.random.Generator, kind: str, shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """(codes, values): random elements whose products and sums are exact in every adder."""
     if kind in ("i8", "iu8", "iu4"):
         codes = rng.integers(0, 1 << _BITS[kind], shape)
@@ -119,10 +128,17 @@ def _place(shape: Shape, v: int, lane: int) -> tuple[int, int, int]:
     return lane // 4, v, lane % 4
 
 
+def _register(shape: Shape, values: np.ndarray, v: int, kind: type) -> np.ndarray:
+    """Register v of an accumulator that holds values[block][row][column]."""
+    return np.array([values[_place(shape, v, n)] for n in range(64)], kind).view(np.uint32)
+
+
 def _kernel(name: str, arch: str, lanes: int, line: str) -> str:
     step = f"        s_add_u32 s4, s4, {4 * lanes}\n        s_addc_u32 s5, s5, 0\n"
     load = "".join(f"        global_load_dword v{8 + r}, v2, s[4:5]\n{step}" for r in range(ROWS))
-    store = "".join(f"        global_store_dword v2, v{8 + C + r}, s[4:5]\n{step}" for r in range(32))
+    store = "".join(
+        f"        global_store_dword v2, v{8 + C + r}, s[4:5]\n{step}" for r in range(32)
+    )
     accum = "          .amdhsa_accum_offset 64\n" if arch == "gfx950" else (
         f"          .amdhsa_wavefront_size32 {int(lanes == 32)}\n")
     return f"""
@@ -163,7 +179,8 @@ def _object(arch: str, lanes: int, lines: list[str]) -> str:
     .sgpr_count: 16
     .vgpr_count: 64
     .max_flat_workgroup_size: 64
-    .args: [{{.name: data, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}]
+    .args:
+      - {{.name: data, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}
 """ for n in range(len(lines)))
     return f"""        .amdgcn_target "amdgcn-amd-amdhsa--{arch}"
         .amdhsa_code_object_version 5
@@ -179,7 +196,9 @@ amdhsa.kernels:
 
 
 @pytest.fixture(scope="module")
-def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Hip]]:
+def hip(
+    sim_library: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Hip]]:
     folder = tmp_path_factory.mktemp("sim")
     with sim_kernels.private_simulator(sim_library, folder, "gfx950,gfx1151") as opened:
         def on(arch: str) -> Hip:
@@ -239,17 +258,19 @@ def test_mfma_shapes(hip: Callable[[str], Hip], assemble: Callable[..., Path]) -
         count = s.blocks * s.m * s.m // 64
         kind = np.float32 if s.out == "f32" else np.int32
         for v in range(count):
-            rows[C + v] = np.array([c[_place(s, v, lane)] for lane in range(64)], kind).view(np.uint32)
+            rows[C + v] = _register(s, c, v, kind)
         got = _run(device, device.function(module, f"k{n}"), rows, 64)
         for v in range(count):
-            expected = np.array([want[_place(s, v, lane)] for lane in range(64)], kind).view(np.uint32)
-            if not np.array_equal(got[v], expected):
+            if not np.array_equal(got[v], _register(s, want, v, kind)):
                 wrong.append(f"{s.name}{s.tail}: register {v} of D")
                 break
     assert not wrong, "\n".join(wrong)
 
 
-WMMA = (("f16", "f32"), ("bf16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("iu8", "i32"), ("iu4", "i32"))
+WMMA = (
+    ("f16", "f32"), ("bf16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("iu8", "i32"),
+    ("iu4", "i32"),
+)
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
@@ -281,12 +302,11 @@ def test_wmma_shapes(hip: Callable[[str], Hip], assemble: Callable[..., Path], l
         for at, codes in ((A, a_codes), (B, b_codes)):
             packed = _pack(codes[repeat], _BITS[kind], 16 * _BITS[kind] // 32)
             rows[at : at + len(packed)] = packed
-        types = {"f32": np.float32, "i32": np.int32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
         def register(values: np.ndarray, v: int, out: str = out) -> np.ndarray:
             per = lanes // 16
             lane = np.arange(lanes)
-            picked = values[per * v + lane // 16, lane % 16].astype(np.float64).astype(types[out])
+            picked = values[per * v + lane // 16, lane % 16].astype(np.float64).astype(_TYPES[out])
             return picked.view(f"u{picked.itemsize}").astype(np.uint32)
 
         acc = 8 * 32 // lanes
@@ -301,7 +321,8 @@ def test_wmma_refuses_lanes_that_are_not_repeated(
     hip: Callable[[str], Hip], assemble: Callable[..., Path]
 ) -> None:
     device = hip("gfx1151")
-    line = f"v_wmma_f32_16x16x16_f16 v[{8 + C}:{15 + C}], v[{8 + A}:{15 + A}], v[{8 + B}:{15 + B}], v[{8 + C}:{15 + C}]"
+    c = f"v[{8 + C}:{15 + C}]"
+    line = f"v_wmma_f32_16x16x16_f16 {c}, v[{8 + A}:{15 + A}], v[{8 + B}:{15 + B}], {c}"
     module = device.load_module(assemble(_object("gfx1151", 32, [line]), "gfx1151"))
     rows = np.zeros((ROWS, 32), np.uint32)
     rows[A, 20] = 0x3C00

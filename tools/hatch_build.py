@@ -1,8 +1,8 @@
 """What a wheel holds beside the Python packages, so that a serving container needs no compiler.
 
-netra_catalog/checkout/ has the part of the checkout that serving needs, in the same places: the
-tactics, the code objects with their hashes, libnetra_bridge.so, and the sources of the kernels,
-whose lines messages name.  An editable install gets none of it: the checkout itself is used.
+Inside netra_catalog, as catalog/ and build/ and in the places that they have in a checkout: the
+tactics, the code objects with their hashes, and libnetra_bridge.so.  Beside it the `bridge` alias.
+An editable install gets none of it: the checkout itself is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = ("catalog/gfx*/*.yaml", "asm/include/*.inc", "asm/gfx*/*.s")
 BUILT = ("build/objects.json", "build/bridge/libnetra_bridge.so")
 
 
@@ -31,12 +30,12 @@ class NetraHook(BuildHookInterface[Any]):
                 raise FileNotFoundError(f"{name} is missing; type: make wheel")
         objects = json.loads((root / "build" / "objects.json").read_text())
         files = [*BUILT, *(f"build/{name}.co" for name in objects)]
-        for pattern in SOURCES:
-            files += [str(path.relative_to(root)) for path in sorted(root.glob(pattern))]
+        tactics = sorted((root / "catalog").glob("gfx*/*.yaml"))
+        files += [str(path.relative_to(root)) for path in tactics]
         build_data["pure_python"] = False
         tag = f"py3-none-linux_{platform.machine()}"
         build_data["tag"] = os.environ.get("NETRA_WHEEL_TAG", tag)
         include = build_data["force_include"]
         include[str(root / "bridges" / "bridge.py")] = "bridge.py"
         for name in files:
-            include[str(root / name)] = f"netra_catalog/checkout/{name}"
+            include[str(root / name)] = f"netra_catalog/{name}"

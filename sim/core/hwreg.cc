@@ -90,7 +90,7 @@ uint32_t value_of(const Wave& w, Reg reg) {
     case Reg::flat_scr_lo: return static_cast<uint32_t>(w.scratch_base);
     case Reg::flat_scr_hi: return static_cast<uint32_t>(w.scratch_base >> 32);
     case Reg::xcc_id: return number % kXccs;
-    case Reg::shader_cycles: return static_cast<uint32_t>(4 * w.executed) & 0xfffff;
+    case Reg::shader_cycles: return static_cast<uint32_t>(cycles(w)) & 0xfffff;
     case Reg::unknown: break;
   }
   return 0;

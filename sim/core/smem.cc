@@ -103,12 +103,6 @@ void atomic(Wave& w, const Insn& i) {
   if (words == 2) d[1] = static_cast<uint32_t>(old >> 32);
 }
 
-// Time is counted in instructions of the wave, this one included: it always moves on.
-uint64_t cycles(const Wave& w) {
-  uint64_t n = 0;
-  for (const uint64_t c : w.counts) n += c;
-  return 16 * n;
-}
 void memtime(Wave& w, const Insn& i) { write_scalar64(w, i.op[0], cycles(w)); }
 // 100 MHz, where a core clock has about 1600.
 void memrealtime(Wave& w, const Insn& i) { write_scalar64(w, i.op[0], cycles(w) / 16); }

@@ -19,13 +19,32 @@ std::string hex(uint64_t x) {
 
 }  // namespace
 
+// Time is counted in instructions of the wave, this one included: it always moves on.
+uint64_t cycles(const Wave& w) {
+  uint64_t n = 0;
+  for (const uint64_t c : w.counts) n += c;
+  return 16 * n;
+}
+
+namespace {
+
+// "kernel+0x2c": the function symbol that an address lies behind.
+std::string place_of(const CodeObject& object, uint64_t pc) {
+  const Symbol* best = nullptr;
+  for (const Symbol& s : object.symbols)
+    if (s.function && s.value + object.load_base <= pc && (!best || s.value > best->value)) best = &s;
+  return best ? best->name + "+" + hex(pc - object.load_base - best->value) : "no symbol";
+}
+
+}  // namespace
+
 void fault(Wave& w, const Insn& i, int hip_error, const std::string& what) {
   if (w.state == State::faulted) return;
   w.state = State::faulted;
   w.fault_error = hip_error;
   const std::string& line = w.launch->program->line(i);
   w.fault = w.launch->kernel->name + ": " + what + "\n  at " + (line.empty() ? "(no line table)" : line) +
-            ", pc " + hex(i.pc) + " (entry+" + hex(i.pc - w.launch->kernel->entry) + "): " + i.text +
+            ", pc " + hex(i.pc) + " (" + place_of(*w.launch->object, i.pc) + "): " + i.text +
             "\n  wave " + std::to_string(w.index) + " of workgroup (" + std::to_string(w.group->id[0]) +
             ", " + std::to_string(w.group->id[1]) + ", " + std::to_string(w.group->id[2]) + ")";
 }

@@ -101,6 +101,9 @@ inline uint8_t* global_bytes(Wave& w, const Insn& i, unsigned lane, uint64_t add
   return global_bytes_slow(w, i, lane, address, bytes, write);
 }
 
+// A clock that moves with every instruction of the wave, for s_memtime and SHADER_CYCLES.
+uint64_t cycles(const Wave& w);
+
 // Scalar operand access, for SALU, SMEM and uniform operands of vector instructions.
 uint32_t read_special(const Wave& w, Special which, int dword);
 inline uint32_t read_scalar(const Wave& w, const Operand& o, int dword = 0) {
