@@ -91,7 +91,7 @@ def test_foreign_instructions(hip: Hip, kernels: dict[str, Path]) -> None:
         text = fault_of(hip, kernels[arch], line)
         name = re.sub(r"(_e32|_e64)$", "", line.split()[0])
         assert f"instruction '{name}' is not implemented for {arch}" in text, text
-        assert re.search(r"\.s:\d+, pc 0x[0-9a-f]+ \(entry\+0x4\): ", text), text
+        assert re.search(r"\.s:\d+, pc 0x[0-9a-f]+ \(k\+0x4\): ", text), text
         assert line in text
 
 
