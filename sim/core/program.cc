@@ -330,6 +330,8 @@ class Binder {
       o.row = c.data();
       return true;
     }
+    // Trap temporaries read 0 and drop writes outside the trap handler, as NULL does.
+    if (o.kind == Kind::sgpr && o.index >= kTtmp && o.index < kTtmp + 16) o.index = kNull;
     if (o.kind == Kind::sgpr && o.index == kNull) return true;
     if (o.kind == Kind::special) return slot.role & kWrite ? bad("cannot be written") : true;
     if (want && o.dwords != want)
