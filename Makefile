@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 LLVM = $(file <build/llvm.txt)
 HOSTCXX = $(file <build/cxx.txt)
 
-.PHONY: help setup gfx950 gfx1151 sim bridge validate test lint wheel clean sim-asan FORCE
+.PHONY: help setup gfx950 gfx1151 sim bridge validate test lint wheel clean asan sim-asan FORCE
 .PHONY: ctorture csmith vectors
 
 help:
@@ -94,7 +94,7 @@ HOST_v3 := -DNETRA_HOST_NS=host_v3 -march=x86-64-v3
 CORE := $(patsubst sim/core/%.cc,%.o,$(wildcard sim/core/*.cc))
 EXEC := $(patsubst sim/core/exec/%.cc,%.o,$(wildcard sim/core/exec/*.cc))
 SIMOBJECTS := $(CORE) $(foreach host,$(HOSTS),$(EXEC:%=$(host)/%))
-HIPLINKS := build/sim/libamdhip64.so build/sim/libamdhip64.so.6 build/sim/libamdhip64.so.5
+HIPLINKS := libamdhip64.so libamdhip64.so.6 libamdhip64.so.5
 
 define compile
 @mkdir -p $(@D)
@@ -115,15 +115,13 @@ build/$1/libamdhip64.so.7: $(SIMOBJECTS:%=build/$1/obj/%) sim/core/hip.map build
 	@$$(HOSTCXX) -shared -o $$@.tmp $$(filter %.o,$$^) $$(FLAGS_$1) $$(LINK_$1) -ldl \
 	  -Wl,--version-script=sim/core/hip.map -Wl,-soname,libamdhip64.so.7
 	@mv $$@.tmp $$@
+$(HIPLINKS:%=build/$1/%): build/$1/libamdhip64.so.7
+	@ln -sf $$(<F) $$@
+$1: build/$1/libamdhip64.so.7 $(HIPLINKS:%=build/$1/%)
 -include $(SIMOBJECTS:%.o=build/$1/obj/%.d)
 endef
 $(eval $(call simulator,sim))
 $(eval $(call simulator,asan))
-
-$(HIPLINKS): build/sim/libamdhip64.so.7
-	@ln -sf $(<F) $@
-
-sim: build/sim/libamdhip64.so.7 $(HIPLINKS)
 
 BRIDGEOBJECTS := $(patsubst bridges/hip/%.cc,build/bridge/obj/%.o,$(wildcard bridges/hip/*.cc))
 
@@ -160,11 +158,13 @@ lint: $(VENV)/netra-root
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-sim-asan: build/asan/libamdhip64.so.7 gfx950 gfx1151 setup
-	@$(PYTHON) tools/with_asan.py --cxx '$(HOSTCXX)' $< \
-	  $(BIN)/netra-harness validate --device sim
-	@$(PYTHON) tools/with_asan.py --cxx '$(HOSTCXX)' $< \
-	  $(BIN)/python -m pytest -q $(or $(ARGS),tests/test_inspect.py $(wildcard tests/test_sim*.py))
+WITH_ASAN = $(PYTHON) tools/with_asan.py --cxx '$(HOSTCXX)' build/asan/libamdhip64.so.7
+
+# --capture=sys: a sanitizer writes its report past Python, and pytest would swallow it.
+sim-asan: asan gfx950 gfx1151 setup
+	@$(WITH_ASAN) $(BIN)/netra-harness validate --device sim
+	@$(WITH_ASAN) $(BIN)/python -m pytest -q --capture=sys \
+	  $(or $(ARGS),tests/test_inspect.py $(wildcard tests/test_sim*.py))
 
 # Campaigns: N programs (without N: all of them; 100 for csmith), which ones is up to SEED.
 ctorture csmith vectors: setup sim

@@ -69,7 +69,9 @@ inline double round_to(bool negative, Wide mant, int exp, Format f, Rounding r) 
   const int bit = 63 - std::countl_zero(k);
   uint64_t bits;
   if (bit + lowest >= -1022) {
-    bits = (k << (52 - bit) & 0xfffffffffffffull) | static_cast<uint64_t>(bit + lowest + 1023) << 52;
+    // Rounding up may have carried into a 54th bit: then k is a power of two.
+    const uint64_t aligned = bit <= 52 ? k << (52 - bit) : k >> (bit - 52);
+    bits = (aligned & 0xfffffffffffffull) | static_cast<uint64_t>(bit + lowest + 1023) << 52;
   } else {
     bits = k << (lowest + 1074);
   }

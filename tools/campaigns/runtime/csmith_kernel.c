@@ -18,6 +18,7 @@ static void platform_main_end(unsigned checksum, int print) {
 
 #include PROGRAM
 
+#define MAIN() main()
 #include "libc.c"
 
 static void report_checksum(unsigned value) { result->checksum = value; }

@@ -11,6 +11,10 @@
 typedef __SIZE_TYPE__ size_t;
 
 int main(); /* K&R: programs define it with and without arguments */
+#ifndef MAIN
+#define MAIN() main(1, arguments, arguments + 1)
+static char *arguments[] = {"program", 0};
+#endif
 
 static struct result *result;
 
@@ -26,7 +30,7 @@ void __attribute__((noreturn)) exit(int code) { end(STATE_EXITED, code); }
 __attribute__((device_kernel)) void entry(struct result *out) {
   result = out;
   result->state = STATE_STARTED;
-  exit(main());
+  exit(MAIN());
 }
 
 /* Memory is handed out from one block and never taken back. */
