@@ -144,7 +144,7 @@ inline float trans_log2(float x) {
 // sin and cos of x turns, reduced exactly: r in [-1/2, 1/2], then the nearest quarter turn.
 inline double quarter_turns(double x, int* quarter) {
   const double r = x - round_even(x), q = round_even(4 * r);
-  *quarter = static_cast<int>(q) & 3;
+  *quarter = is_nan(q) ? 0 : static_cast<int>(q) & 3;
   return 6.283185307179586476925 * (r - q * 0.25);
 }
 inline double sin_turns(double x) {
