@@ -316,7 +316,11 @@ void mfma_f8f6f4(Wave& w, const Insn& i) {
         for (int r = 0; r < s.m; ++r) {
           const int e = scale(4 + operand, operand, k / 32, r);
           float& value = x[k * s.m + r];
+          const bool finite = !is_inf(value) && !is_nan(value);
           value = e == 255 ? std::numeric_limits<float>::quiet_NaN() : value * as_f32(e ? static_cast<uint32_t>(e) << 23 : 0x00400000);
+          // The product with the other operand may still be small: no silent infinity.
+          if (finite && is_inf(value))
+            return fault(w, i, 719, "a scaled element leaves the range of f32, which the models compute in");
         }
     }
   }
