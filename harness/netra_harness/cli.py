@@ -6,6 +6,7 @@ import json
 import secrets
 import signal
 import sys
+from pathlib import Path
 
 import click
 from netra_catalog import select
@@ -17,6 +18,9 @@ from netra_harness import report as reporting
 from netra_harness.capture import capture as make_capture
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
+from netra_harness.mutation import campaign
+from netra_harness.mutation import report as mutation_report
+from netra_harness.mutation.operators import OPERATORS
 from netra_harness.validate import Settings
 from netra_harness.validate import validate as run_validate
 
@@ -134,6 +138,51 @@ def validate(
     else:
         reporting.show(console, result)
     sys.exit(0 if result.passed else 1)
+
+
+@main.command()
+@click.argument("pattern", default="*")
+@_ARCH
+@_SEED
+@_JSON
+@click.option(
+    "--operator", "operators", type=click.Choice(tuple(OPERATORS)), multiple=True,
+    help="Only this kind of fault; may be repeated.",
+)
+@click.option("--line", type=click.IntRange(min=1), help="Only faults in this line of the .s.")
+@click.option(
+    "--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the mutants here."
+)
+def mutate(
+    pattern: str,
+    arch: str | None,
+    seed: int,
+    as_json: bool,
+    operators: tuple[str, ...],
+    line: int | None,
+    keep: Path | None,
+) -> None:
+    """Puts small faults into the kernels that PATTERN selects; every one should be noticed.
+
+    Runs on the simulator. Exit code 0: enough were, on every tactic. 1: too many survive.
+    """
+    console = Console(stderr=as_json)
+    if as_json:
+        click.echo(f"seed {seed}", err=True)
+
+    def heard(fates: campaign.TacticFates, fate: campaign.Fate) -> None:
+        if fate.fate == "survived" and not as_json:
+            text = mutation_report.survivor_text(fates, fate)
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    settings = campaign.Settings(pattern, arch, seed, operators, line, keep)
+    reports = campaign.run(settings, heard)
+    if as_json:
+        form = {"seed": seed, "tactics": [report.json() for report in reports]}
+        click.echo(json.dumps(form, indent=2))
+    else:
+        mutation_report.show(console, reports, seed)
+    sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
 @main.command()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -75,6 +77,7 @@ class Device:
     wave_size: int
     stream: int
     _modules: dict[Path, int] = field(default_factory=dict)
+    _instead: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
     def open(cls, kind: str, arch: str) -> Device:
@@ -106,10 +109,22 @@ class Device:
 
     def function(self, kernel: str) -> int:
         """The handle of a kernel, whose code object is loaded on first use."""
-        path = code_object(self.arch, kernel)
+        path = self._instead.get(kernel) or code_object(self.arch, kernel)
         if path not in self._modules:
             self._modules[path] = self.hip.load_module(path)
         return self.hip.function(self._modules[path], kernel)
+
+    @contextmanager
+    def substituted(self, kernel: str, path: Path) -> Iterator[None]:
+        """Within it, this code object stands for the built one of the kernel."""
+        self._instead[kernel] = path
+        try:
+            yield
+        finally:
+            del self._instead[kernel]
+            module = self._modules.pop(path, 0)
+            if module:
+                self.hip.unload_module(module)
 
     def launch(self, plan: Planned) -> None:
         """Queues one kernel on the device's stream."""

@@ -56,6 +56,13 @@ def _replays(job: Job, module: Any, variant: str) -> int:
     return MANY_REPLAYS if job["case"] in quick else FULL_REPLAYS
 
 
+def mutant(job: Job) -> Answer:
+    """One mutant of a kernel, with the cases of the set `mutation`."""
+    from netra_harness.mutation.campaign import run_mutant
+
+    return dict(run_mutant(job, _device(job["device"], job["arch"]), job["seed"]))
+
+
 def gpus(_job: Job) -> Answer:
     """Architectures of the GPUs that are present."""
     from netra_harness.device import gpu_arches
@@ -73,7 +80,7 @@ def call(job: Job) -> Answer:
     return answer
 
 
-_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "gpus": gpus, "call": call}
+_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "mutant": mutant, "gpus": gpus, "call": call}
 _devices: dict[tuple[str, str], Any] = {}
 
 

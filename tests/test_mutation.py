@@ -1,0 +1,133 @@
+"""Mutants: what is made of an instruction, which waits may go, and what a run counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from harness_root import SmallRoot, runner
+from netra_harness.cli import main
+from netra_harness.mutation import decoded, source, waits
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = sorted(ROOT.glob("asm/gfx*/*.s"))
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=[f"{p.parent.name}/{p.stem}" for p in KERNELS])
+def test_an_instruction_is_written_as_it_was_read(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    found = list(source.instructions("\n".join(lines)))
+    assert len(found) > 20
+    for insn in found:
+        assert insn.text().split() == lines[insn.line - 1].split()
+
+
+@pytest.mark.parametrize(
+    "line, operands, modifiers",
+    [
+        ("        s_endpgm", (), ""),
+        ("        s_waitcnt       vmcnt(0) lgkmcnt(0)", ("vmcnt(0)",), " lgkmcnt(0)"),
+        ("        global_load_dword v[vX], v[vOff], s[sA:sA+1] offset:16 sc0  // why",
+         ("v[vX]", "v[vOff]", "s[sA:sA+1]"), " offset:16 sc0"),
+        ("        v_max3_f32      v[vA], |v[vY+2]|, -v1, s3",
+         ("v[vA]", "|v[vY+2]|", "-v1", "s3"), ""),
+        ("        v_mov_b32_dpp   v0, v1 quad_perm:[1,0,3,2] row_mask:0xf",
+         ("v0", "v1"), " quad_perm:[1,0,3,2] row_mask:0xf"),
+    ],
+)  # fmt: skip
+def test_operands(line: str, operands: tuple[str, ...], modifiers: str) -> None:
+    insn = source.parse(1, line)
+    assert insn is not None
+    assert (insn.operands, insn.modifiers) == (operands, modifiers)
+
+
+def _program(*texts: str) -> decoded.Program:
+    """One instruction each 8 bytes; `@N` after a branch is the index it goes to."""
+    rows = ["0000000000001000 <k>:"]
+    for i, text in enumerate(texts):
+        code, _, target = text.partition("@")
+        to = f" <k+{int(target) * 8:#x}>" if target else ""
+        rows.append(f"\t{code.strip()}    // {0x1000 + 8 * i:012X}: 00000000{to}")
+    return decoded.program("\n".join(rows), "k")
+
+
+LOAD, USE = "global_load_dword v1, v0, s[4:5]", "v_add_f32_e32 v2, v1, v1"
+
+
+@pytest.mark.parametrize(
+    "name, texts, at, needless",
+    [
+        ("needed", (LOAD, "s_waitcnt vmcnt(0)", USE), 1, False),
+        ("twice", (LOAD, "s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(0)", USE), 1, True),
+        ("nothing outstanding", ("v_mov_b32_e32 v1, 0", "s_waitcnt vmcnt(0)", USE), 1, True),
+        ("overwritten early",
+         (LOAD, "s_waitcnt vmcnt(0)", "v_mov_b32_e32 v1, 0"), 1, False),
+        ("needed round the loop",
+         ("s_waitcnt vmcnt(0)", USE, LOAD, "s_cbranch_scc1 0 @0"), 0, False),
+        ("a younger load covers it",
+         (LOAD, LOAD.replace("v1", "v3"), "s_waitcnt vmcnt(1)", "s_waitcnt vmcnt(0)", USE),
+         2, True),
+        ("scalar loads come in any order",
+         ("s_load_dword s0, s[4:5], 0x0", "s_load_dword s1, s[4:5], 0x4", "s_waitcnt lgkmcnt(0)",
+          "s_add_u32 s2, s0, 1"), 2, False),
+        ("a store that a barrier publishes",
+         ("ds_write_b32 v0, v1", "s_waitcnt lgkmcnt(0)", "s_barrier"), 1, False),
+        ("a store that nobody waits for", ("global_store_dword v0, v1, s[4:5]",
+                                            "s_waitcnt vmcnt(0)"), 1, True),
+    ],
+)  # fmt: skip
+def test_needless_waits(name: str, texts: tuple[str, ...], at: int, needless: bool) -> None:
+    program = _program(*texts, "s_endpgm")
+    assert bool(waits.needless(program, "gfx950", {at: {}})) is needless
+
+
+def test_counts_that_still_cover_the_load() -> None:
+    texts = (LOAD, "ds_read_b32 v4, v0", "s_waitcnt vmcnt(0) lgkmcnt(0)", USE, "s_endpgm")
+    program = _program(*texts)
+    assert waits.needless(program, "gfx950", {2: {"vmcnt": 0}})
+    assert not waits.needless(program, "gfx950", {2: {"vmcnt": 1, "lgkmcnt": 0}})
+
+
+def test_stores_have_their_own_counter_on_gfx1151() -> None:
+    store = "global_store_b32 v0, v1, s[4:5]"
+    texts = (store, "s_waitcnt_vscnt null, 0x0", "s_barrier", "s_endpgm")
+    assert not waits.needless(_program(*texts), "gfx1151", {1: {}})
+
+
+def test_unknown_paths_prove_nothing() -> None:
+    texts = (LOAD, "s_waitcnt vmcnt(0)", "s_setpc_b64 s[0:1]", "s_endpgm")
+    assert not waits.needless(_program(*texts), "gfx950", {1: {}})
+
+
+@pytest.fixture
+def mutate(
+    tmp_path: Path, llvm_bin: Path, sim_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> Result:
+    """The fixture kernel of both targets, with one wait more than it needs on gfx950."""
+    root = SmallRoot(tmp_path, llvm_bin)
+    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    wait = "        s_waitcnt       lgkmcnt(0)\n"
+    root.add("gfx950", "gain_f32", lambda text: text.replace(wait, wait + wait, 1))
+    root.add("gfx1151", "gain_f32")
+    monkeypatch.setenv("NETRA_ROOT", str(tmp_path))
+    monkeypatch.setenv("NETRA_SIM_LIBRARY", str(sim_library))
+    return runner().invoke(main, ["mutate", "--json"])
+
+
+def test_a_run_counts_every_mutant(mutate: Result) -> None:
+    form = json.loads(mutate.stdout)
+    by_arch = {t["tactic"].split("/")[0]: t for t in form["tactics"]}
+    assert set(by_arch) == {"gfx950", "gfx1151"}
+    for report in by_arch.values():
+        counts = report["operators"]
+        assert counts["tail-off-by-one"] == {"killed": 1, "equivalent": 0, "survived": 0}
+        assert counts["constant"]["killed"] >= 2
+        survived = sum(c["survived"] for c in counts.values())
+        assert survived == len(report["survivors"])
+        assert all(s["line"] and s["before"] != s["after"] for s in report["survivors"])
+    twice = by_arch["gfx950"]["operators"]["wait-drop"]["equivalent"]
+    assert twice == 2, "either of two equal waits can go"
+    assert by_arch["gfx1151"]["operators"]["wait-drop"]["equivalent"] == 0
+    assert mutate.exit_code == (0 if all(t["passed"] for t in form["tactics"]) else 1)
