@@ -338,7 +338,7 @@ for _t, _sign in (("i16", True), ("u16", False)):
 
 
 def _narrow(m: Mode, a: int, rounding: int, target: str, keep: bool) -> int:
-    flat = Mode(rounding, rounding, m.denorm32, 3 if keep else 1)
+    flat = Mode(rounding, rounding, m.denorm32, 3 if keep else 1, ovfl=m.ovfl)
     return sf.convert(a, "f32", target, flat)
 
 
@@ -357,7 +357,9 @@ def bf16(a: int, m: Mode) -> int:
     if is_nan(a, "f32"):
         return a >> 16 | 0x40
     low = a & 0xFFFF
-    return (a >> 16) + (low > 0x8000 or (low == 0x8000 and a >> 16 & 1))
+    rounded = (a >> 16) + (low > 0x8000 or (low == 0x8000 and a >> 16 & 1))
+    overflows = rounded & 0x7FFF == 0x7F80 and a & 0x7FFFFFFF != 0x7F800000
+    return rounded - (m.ovfl and overflows)
 
 
 ROWS["v_cvt_pk_bf16_f32"] = lambda m, a, b: pack([bf16(a, m), bf16(b, m)], 16)

@@ -91,6 +91,11 @@ inline uint32_t f32_to_bf16(float x) {
   const uint32_t b = f32_bits(x);
   return is_nan(x) ? (b >> 16 | 0x40) : (b + 0x7fff + (b >> 16 & 1)) >> 16;
 }
+// Under FP16_OVFL (saturate) a finite number that overflows becomes the largest.
+inline uint32_t f32_to_bf16(float x, bool saturate) {
+  const uint32_t r = f32_to_bf16(x);
+  return r - (saturate && !is_inf(x) && (r & 0x7fff) == 0x7f80);
+}
 
 // A value type: how a slot reads and writes one lane of one or two rows. F16 and BF16 compute in
 // f32, and `put` leaves f32 bits that `narrow` rounds afterwards: for + - * / sqrt the two
