@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import core, csmith, ctorture, settled, vectors
+from campaigns import compiler, core, csmith, ctorture, settled, vectors
 from campaigns.packages import ensure
 from netra_catalog.errors import NetraError, ToolError
 
@@ -55,6 +55,16 @@ def test_ctorture_sample(campaign: Runner) -> None:
     done = campaign("ctorture", "--count", "100", "--seed", "7")
     assert last_line(done) == "ctorture: 100 passed, 0 failed of 100", done.stdout
     assert done.returncode == 0
+
+
+def test_a_crash_of_the_compiler_is_told_from_a_refusal() -> None:
+    with pytest.raises(compiler.CompilerCrashed):
+        compiler.run(["sh", "-c", "kill -SEGV $$"])
+    with pytest.raises(compiler.CompilerCrashed):
+        compiler.run(["sh", "-c", "echo 'PLEASE submit a bug report to us' >&2; exit 139"])
+    with pytest.raises(compiler.CompileFailed) as refused:
+        compiler.run(["sh", "-c", "echo 'error: no such thing' >&2; exit 1"])
+    assert not isinstance(refused.value, compiler.CompilerCrashed)
 
 
 def test_csmith_sample(campaign: Runner) -> None:

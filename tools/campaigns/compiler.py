@@ -20,6 +20,10 @@ class CompileFailed(NetraError):
     """The compiler refused; the text is the first of what it printed."""
 
 
+class CompilerCrashed(CompileFailed):
+    """The compiler itself broke down: the program says nothing about what runs it."""
+
+
 def target_command(llvm: Path, arch: str) -> list[str]:
     """clang for freestanding C on a target."""
     return [
@@ -66,6 +70,8 @@ def run(command: Sequence[str], stdin: str = "") -> str:
         raise CompileFailed(f"{name} did not end within {SECONDS} s") from None
     except OSError as error:
         raise CompileFailed(f"{command[0]} does not run: {error.strerror}") from None
+    if done.returncode < 0 or "PLEASE submit a bug report" in done.stderr:
+        raise CompilerCrashed(f"{name} crashes on it")
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error" in line]
         text = "\n  ".join((said or done.stderr.splitlines())[:_SHOWN_LINES])

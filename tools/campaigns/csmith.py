@@ -98,7 +98,22 @@ def _checksum(command: list[str], source: Path, binary: Path) -> str:
 
 
 def prepare(job: dict[str, Any]) -> dict[str, Any]:
-    """Makes a program and asks the host for its checksum; "dropped" says why it does not count."""
+    """Makes a program, asks the host for its checksum and builds it for the targets.
+
+    "dropped" says why it does not count.
+    """
+    answer = _ask_host(job)
+    try:
+        for arch in job["arches"] if not answer["dropped"] else ():
+            code_object(job["seed"], arch, job["flags"])
+    except compiler.CompilerCrashed as error:
+        answer["dropped"] = f"{error.message} for {arch}"
+    except compiler.CompileFailed:
+        pass  # the run will report it, as a failure
+    return answer
+
+
+def _ask_host(job: dict[str, Any]) -> dict[str, Any]:
     seed, hosts = job["seed"], job["hosts"]
     if flavour(seed)[0]:
         hosts = [*hosts, [*hosts[-1], *CHECKED]]
@@ -188,7 +203,8 @@ def prepared(options: core.Options) -> dict[int, int]:
             seeds, first = list(range(first, first + more)), first + more
         tasks = [
             core.Task(str(seed), "", "campaigns.csmith:prepare",
-                      {"seed": seed, "hosts": hosts, "csmith": str(csmith)}, "")
+                      {"seed": seed, "hosts": hosts, "csmith": str(csmith),
+                       "arches": options.arches, "flags": options.flags}, "")
             for seed in seeds
         ]  # fmt: skip
         found: dict[int, int] = {}
@@ -212,7 +228,7 @@ def prepared(options: core.Options) -> dict[int, int]:
 def run(options: core.Options) -> int:
     """The campaign; its exit code."""
     for name in options.names:
-        if not re.fullmatch(r"[0-9]{1,9}", name):
+        if not re.fullmatch(r"[0-9]{1,18}", name):
             raise UsageError(f"'{name}' is no csmith seed; programs are named by their seed")
     programs = prepared(options)
     tasks = [
