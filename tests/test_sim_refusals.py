@@ -1,63 +1,24 @@
-"""What the simulator does not understand stops the kernel with a precise reason, never silently.
-
-The disassembler is replaced by one that prints another line where the kernel has `s_nop 13`: so an
-instruction of any generation, or a modifier that no instruction has, reaches the simulator.
-"""
+"""What the simulator does not understand stops the kernel with a precise reason, never silently."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from netra_sim.hip import Hip, HipError
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import sim_kernels  # noqa: E402
-
-ARCHES = ("gfx950", "gfx1151")
-_BODY = "        v_mov_b32 v1, 0\n        s_nop 13\n        s_endpgm\n"
-_WRAPPER = """#!/bin/sh
-'{real}/llvm-objdump' "$@" | sed -e "s@s_nop 13 *//@$NETRA_TEST_LINE //@"
-"""
+import sim_kernels
+from replaced_text import ARCHES, ReplacedText
 
 
 @pytest.fixture(scope="module")
-def hip(
-    sim_library: Path, llvm_bin: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Hip]:
+def replaced(
+    sim_library: Path, assemble: Callable[..., Path], llvm_bin: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ReplacedText]:
     folder = tmp_path_factory.mktemp("sim")
-    tools = tmp_path_factory.mktemp("llvm")
-    wrapper = tools / "llvm-objdump"
-    wrapper.write_text(_WRAPPER.format(real=llvm_bin))
-    wrapper.chmod(0o755)
-    before = os.environ.get("NETRA_LLVM_BIN")
     with sim_kernels.private_simulator(sim_library, folder, ",".join(ARCHES)) as hip:
-        os.environ["NETRA_LLVM_BIN"] = str(tools)
-        try:
-            yield hip
-        finally:
-            os.environ.pop("NETRA_LLVM_BIN")
-            if before is not None:
-                os.environ["NETRA_LLVM_BIN"] = before
-
-
-def fault_of(hip: Hip, path: Path, line: str) -> str:
-    os.environ["NETRA_TEST_LINE"] = line
-    function = hip.function(hip.load_module(path), "k")
-    try:
-        with pytest.raises(HipError) as caught:
-            hip.launch(function, (1, 1, 1), (32, 1, 1), b"")
-            hip.synchronize()
-        assert caught.value.code == 719
-        return hip.last_fault()
-    finally:
-        hip.call("netraSimReset")
+        yield ReplacedText(hip, assemble, llvm_bin, tmp_path_factory.mktemp("text"))
 
 
 # Instructions of gfx803, gfx90a, gfx1030, gfx1201, gfx1250 and of the other target.
@@ -80,15 +41,9 @@ CASES = [(arch, line) for arch in ARCHES for line in FOREIGN]
 CASES += [("gfx1151", line) for line in OF_GFX950] + [("gfx950", line) for line in OF_GFX1151]
 
 
-@pytest.fixture(scope="module")
-def kernels(assemble: Callable[..., Path]) -> dict[str, Path]:
-    return {arch: assemble(sim_kernels.kernel("k", _BODY, (), 8, arch), arch) for arch in ARCHES}
-
-
-def test_foreign_instructions(hip: Hip, kernels: dict[str, Path]) -> None:
+def test_foreign_instructions(replaced: ReplacedText) -> None:
     for arch, line in CASES:
-        hip.call("hipSetDevice", ARCHES.index(arch))
-        text = fault_of(hip, kernels[arch], line)
+        text = replaced.fault(arch, line)
         name = re.sub(r"(_e32|_e64)$", "", line.split()[0])
         assert f"instruction '{name}' is not implemented for {arch}" in text, text
         assert re.search(r"\.s:\d+, pc 0x[0-9a-f]+ \(k\+0x4\): ", text), text
@@ -118,8 +73,7 @@ def test_foreign_instructions(hip: Hip, kernels: dict[str, Path]) -> None:
         ("gfx950", "s_trap 2", "s_trap 2 aborts the launch"),
     ],
 )
-def test_reasons(arch: str, line: str, reason: str, hip: Hip, kernels: dict[str, Path]) -> None:
-    hip.call("hipSetDevice", ARCHES.index(arch))
-    text = fault_of(hip, kernels[arch], line)
+def test_reasons(arch: str, line: str, reason: str, replaced: ReplacedText) -> None:
+    text = replaced.fault(arch, line)
     assert reason in text, text
     assert ".s:" in text and line in text
