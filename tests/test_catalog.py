@@ -306,6 +306,12 @@ def test_root_and_llvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         paths.llvm_bin()
     (tmp_path / "llvm-objdump").write_text("#!/bin/sh\necho LLVM version 22.1.8\n")
     assert paths.llvm_bin() == tmp_path
+    monkeypatch.delenv("NETRA_LLVM_BIN")
+    with pytest.raises(ToolError, match="no LLVM has been chosen"):
+        paths.llvm_bin()
+    monkeypatch.setattr(paths, "build_dir", lambda: tmp_path)
+    (tmp_path / "llvm.txt").write_text(f"{tmp_path}\n")
+    assert paths.llvm_bin() == tmp_path
 
 
 # The check

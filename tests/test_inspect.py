@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -15,14 +16,11 @@ from pathlib import Path
 import netra_sim
 import numpy as np
 import pytest
+import sim_kernels
 from click.testing import CliRunner, Result
 from netra_sim.cli import main
 from netra_sim.library import CodeObjectError, inspect_bytes
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-import sim_kernels  # noqa: E402
-from sim_kernels import POINTER, VALUE  # noqa: E402
+from sim_kernels import POINTER, VALUE
 
 Assemble = Callable[..., Path]
 
@@ -387,3 +385,29 @@ def test_files_of_types_that_numpy_lacks(tmp_path: Path, dtype: str, bits: str) 
     np.save(tmp_path / "z.npy", stored.astype("f4"))
     with pytest.raises(NetraError, match="float32, not"):
         arguments.parse(f"x:{dtype}=@{tmp_path / 'z.npy'}")
+
+
+def test_the_llvm_of_set_up_decodes(
+    assemble: Assemble, sim_library: Path, llvm_bin: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """build/llvm.txt beside the library's folder; $NETRA_LLVM_BIN comes before it."""
+    path = assemble(sim_kernels.add())
+    library = tmp_path / "build" / "sim" / "libamdhip64.so.7"
+    library.parent.mkdir(parents=True)
+    shutil.copy(sim_library, library)
+    for name in ("chosen", "given"):
+        (tmp_path / name).mkdir()
+        tool = tmp_path / name / "llvm-objdump"
+        tool.write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/asked\n"
+                        f"exec '{llvm_bin}/llvm-objdump' \"$@\"\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("NETRA_SIM_LIBRARY", str(library))
+    (tmp_path / "build" / "llvm.txt").write_text(f"{tmp_path}/chosen\n")
+    monkeypatch.delenv("NETRA_LLVM_BIN", raising=False)
+    assert run_cli("inspect", path).returncode == 0
+    assert set((tmp_path / "asked").read_text().split()) == {"chosen"}
+    (tmp_path / "asked").unlink()
+    monkeypatch.setenv("NETRA_LLVM_BIN", str(tmp_path / "given"))
+    assert run_cli("inspect", path).returncode == 0
+    assert set((tmp_path / "asked").read_text().split()) == {"given"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,6 @@ ARCHES = ("gfx950", "gfx1151")
 LLVM_MIN = 20
 _PACKAGE = Path(__file__).resolve().parent
 _LLVM_TOOLS = ("clang", "ld.lld", "llvm-objdump")
-_LLVM_DIRS = ("/opt/rocm/llvm/bin", *(f"/usr/lib/llvm-{n}/bin" for n in (22, 21, 20)))
 
 
 def repo_root() -> Path:
@@ -61,7 +59,7 @@ def display(path: Path) -> str:
 
 
 def llvm_bin() -> Path:
-    """LLVM's bin folder: $NETRA_LLVM_BIN, what set-up chose, else the search order."""
+    """LLVM's bin folder: $NETRA_LLVM_BIN, else what set-up chose (build/llvm.txt)."""
     given = os.environ.get("NETRA_LLVM_BIN")
     if given:
         return _checked(Path(given), "NETRA_LLVM_BIN")
@@ -70,15 +68,8 @@ def llvm_bin() -> Path:
         folder = Path(chosen.read_text(encoding="utf-8").strip())
         if not _missing(folder):
             return folder
-    for name in _LLVM_DIRS:
-        folder = Path(name)
-        if not _missing(folder) and _version(folder) >= LLVM_MIN:
-            return folder
-    found = shutil.which("llvm-objdump")
-    if found and not _missing(Path(found).parent):
-        return _checked(Path(found).parent, "PATH")
     raise ToolError(
-        f"LLVM {LLVM_MIN} or later was not found",
+        f"no LLVM has been chosen ({display(chosen)})",
         hint="run `make setup`, or set NETRA_LLVM_BIN to the folder of clang and llvm-objdump",
     )
 

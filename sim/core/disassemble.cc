@@ -1,6 +1,7 @@
 // The toolchain's llvm-objdump as the decoder: one authority for every encoding.
 #include "program.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <unordered_map>
 
@@ -22,11 +24,29 @@ namespace {
 
 bool executable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-// The order of the set-up: NETRA_LLVM_BIN, ROCm, Debian's, PATH. Empty when there is none.
+// The directory that set-up chose, and tried with the canary: build/llvm.txt, beside the folder of
+// this library. Empty when the library lies elsewhere.
+std::string chosen_by_setup() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&executable), &info) || !info.dli_fname) return "";
+  std::error_code failed;
+  const std::filesystem::path self = std::filesystem::canonical(info.dli_fname, failed);
+  if (failed) return "";
+  std::ifstream file(self.parent_path().parent_path() / "llvm.txt");
+  std::string dir;
+  return std::getline(file, dir) ? dir : "";
+}
+
+// NETRA_LLVM_BIN, what set-up chose, and without set-up its order: ROCm, Debian's, PATH. Empty when
+// there is none.
 std::string find_objdump() {
   if (const char* dir = std::getenv("NETRA_LLVM_BIN"); dir && *dir) {
     const std::string path = std::string(dir) + "/llvm-objdump";
     return executable(path) ? path : "";
+  }
+  if (const std::string dir = chosen_by_setup(); !dir.empty()) {
+    const std::string path = dir + "/llvm-objdump";
+    if (executable(path)) return path;
   }
   for (const char* dir : {"/opt/rocm/llvm/bin", "/usr/lib/llvm-22/bin", "/usr/lib/llvm-21/bin",
                           "/usr/lib/llvm-20/bin"}) {
