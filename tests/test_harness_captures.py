@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,11 @@ import netra_harness.capture as capturing
 import numpy as np
 import pytest
 import safetensors.numpy
+from harness_root import runner
 from netra_harness import captures, registry, tensorfile
 from netra_harness.case import Case
 from netra_harness.cli import main
 from netra_harness.errors import CaptureError, UsageError
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-from harness_root import runner  # noqa: E402
 
 ARRAYS: dict[str, Any] = {
     "f32": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
+from harness_root import SmallRoot, kernel_text
 from netra_catalog.paths import ARCHES
 from netra_harness.results import CaseResult
 from netra_harness.validate import Report, Settings, TacticReport, rerun, validate
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-from harness_root import SmallRoot, kernel_text  # noqa: E402
-from spoils import SPOILT, capture_only, same  # noqa: E402
+from spoils import SPOILT, capture_only, same
 
 LIMIT = 10.0
 

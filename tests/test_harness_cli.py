@@ -6,18 +6,14 @@ import json
 import re
 import shlex
 import shutil
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness_root import SmallRoot, runner
 from netra_harness.cli import main
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-from harness_root import SmallRoot, runner  # noqa: E402
-from spoils import SPOILT, change  # noqa: E402
+from spoils import SPOILT, change
 
 
 @pytest.fixture(scope="module")

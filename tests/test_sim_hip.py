@@ -12,12 +12,9 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
 import pytest
+import sim_kernels
 from netra_sim.hip import Hip, HipError
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-import sim_kernels  # noqa: E402
-from sim_kernels import POINTER, VALUE  # noqa: E402
+from sim_kernels import POINTER, VALUE
 
 Assemble = Callable[..., Path]
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from pathlib import Path
 
 import pytest
+import sim_kernels
 from netra_sim.hip import Hip, HipError
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-import sim_kernels  # noqa: E402
 
 Assemble = Callable[..., Path]
 

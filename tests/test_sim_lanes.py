@@ -6,21 +6,16 @@ what each lane has then, from the registers v2..v9 before and EXEC.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import netra_sim
 import pytest
+import sim_kernels
+import sim_rows
+from integers import ROWS
 from netra_sim.hip import Hip, HipError
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import sim_kernels  # noqa: E402
-import sim_rows  # noqa: E402
-from integers import ROWS  # noqa: E402
-from sim_programs import (  # noqa: E402
+from sim_programs import (
     ARCHES,
     Expected,
     Program,
@@ -29,8 +24,8 @@ from sim_programs import (  # noqa: E402
     check,
     lanes_of,
 )
-from sim_rows import LANES, THREADS  # noqa: E402
-from softfloat import Mode  # noqa: E402
+from sim_rows import LANES, THREADS
+from softfloat import Mode
 
 PROGRAMS = Programs()
 both, gfx9, gfx11 = PROGRAMS.both, PROGRAMS.gfx9, PROGRAMS.gfx11

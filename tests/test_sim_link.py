@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
-
-import sim_kernels  # noqa: E402
+import sim_kernels
 
 Assemble = Callable[..., Path]
 Environment = Callable[..., dict[str, str]]

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import floats
 import pytest
+import sim_kernels
+import sim_rows
+import softfloat as sf
+from integers import columns, pack, signed
 from netra_sim.hip import Hip
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import floats  # noqa: E402
-import sim_kernels  # noqa: E402
-import sim_rows  # noqa: E402
-import softfloat as sf  # noqa: E402
-from integers import columns, pack, signed  # noqa: E402
-from sim_programs import (  # noqa: E402
+from sim_programs import (
     ARCHES,
     CARRY,
     Expected,
@@ -27,7 +22,7 @@ from sim_programs import (  # noqa: E402
     Registers,
     check,
 )
-from softfloat import Mode  # noqa: E402
+from softfloat import Mode
 
 U32 = 0xFFFFFFFF
 PLAIN = Mode()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
+import lanes as machine
+import memory as reference
 import numpy as np
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parent / name) for name in ("fixtures", "reference")]
-import lanes as machine  # noqa: E402
-import memory as reference  # noqa: E402
-from lanes import IDS, TARGETS, Bench, Case, Scene, State  # noqa: E402
+from lanes import IDS, TARGETS, Bench, Case, Scene, State
 
 Benches = dict[tuple[str, int], Bench]
 SIZE = 1 << 15

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import random
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import netra_sim
 import pytest
+import scalars
+import sim_kernels
+import sim_rows
 from netra_sim.hip import Hip
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import scalars  # noqa: E402
-import sim_kernels  # noqa: E402
-import sim_rows  # noqa: E402
-from sim_rows import LANES, WIDTH  # noqa: E402
+from sim_rows import LANES, WIDTH
 
 ARCHES = ("gfx950", "gfx1151")
 CLASSES = ("sop1", "sop2", "sopc", "sopk")

@@ -7,22 +7,17 @@ double; the two arguments of exp2 that need more than double are among the sampl
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import sim_kernels
+import sim_rows
+import trans
 from netra_sim.hip import Hip
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import sim_kernels  # noqa: E402
-import sim_rows  # noqa: E402
-import trans  # noqa: E402
-from sim_rows import LANES, THREADS  # noqa: E402
-from softfloat import Mode, encode  # noqa: E402
+from sim_rows import LANES, THREADS
+from softfloat import Mode, encode
 
 ARCHES = ("gfx950", "gfx1151")
 FUNCTIONS = ("rcp", "sqrt", "rsq", "exp", "log", "sin", "cos")

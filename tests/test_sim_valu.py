@@ -7,27 +7,22 @@ fails `test_every_row_has_a_reference`.
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import floats
+import integers
 import netra_sim
+import others
 import pytest
+import sim_kernels
+import sim_rows
+import trans
 from netra_sim.hip import Hip
-
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE / "fixtures"), str(_HERE / "reference")]
-
-import floats  # noqa: E402
-import integers  # noqa: E402
-import others  # noqa: E402
-import sim_kernels  # noqa: E402
-import sim_rows  # noqa: E402
-import trans  # noqa: E402
-from sim_rows import LANES, THREADS, WIDTH, Case  # noqa: E402
-from softfloat import DOWN, NEAREST, UP, ZERO, Mode  # noqa: E402
+from sim_rows import LANES, THREADS, WIDTH, Case
+from softfloat import DOWN, NEAREST, UP, ZERO, Mode
 
 Reference = Callable[..., Any]
 ARCHES = ("gfx950", "gfx1151")
