@@ -429,7 +429,8 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
 
   const bool one_thread = o.seeded || o.checked;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const unsigned threads = one_thread ? 1 : static_cast<unsigned>(std::min<uint64_t>(o.threads ? o.threads : cores, d.groups));
+  const uint64_t wanted = o.threads ? o.threads : env_number("NETRA_SIM_THREADS", cores);
+  const unsigned threads = one_thread ? 1 : static_cast<unsigned>(std::min({wanted, d.groups, uint64_t{256}}));
   std::atomic<uint64_t> next{0};
   std::vector<Runner> runners;
   for (unsigned t = 0; t < threads; ++t) runners.emplace_back(d, next, one_thread, o.seed);

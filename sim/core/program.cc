@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <unordered_map>
 
@@ -12,11 +13,13 @@
 namespace netra {
 namespace {
 
+// Whether the rows for AVX2 and FMA run; NETRA_SIM_HOST=base takes the others, to compare them.
 bool use_wide_host() {
 #if defined(__x86_64__)
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("bmi2");
-  return wide;
+  const char* chosen = std::getenv("NETRA_SIM_HOST");
+  if (chosen && std::strcmp(chosen, "base") == 0) return false;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
 #else
   return false;
 #endif
@@ -35,7 +38,8 @@ struct Tables {
   }
   Tables() {
 #if defined(__x86_64__)
-#define NETRA_ADD(cls) add(use_wide_host() ? host_v3::cls##_rows() : host_base::cls##_rows());
+    const bool wide = use_wide_host();
+#define NETRA_ADD(cls) add(wide ? host_v3::cls##_rows() : host_base::cls##_rows());
 #else
 #define NETRA_ADD(cls) add(host_base::cls##_rows());
 #endif

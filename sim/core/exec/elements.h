@@ -21,8 +21,9 @@ constexpr int bits_of(Elem e) {
 // OCP E4M3FN: 448 is the largest value, S.1111.111 is NaN.
 inline float fp8_to_f32(uint32_t x) {
   const uint32_t magnitude = x & 0x7f;
-  const float f = as_f32(magnitude << 20) * 0x1p120f;
-  return as_f32((magnitude == 0x7f ? 0x7fc00000 : f32_bits(f)) | (x & 0x80) << 24);
+  const uint32_t number = f32_bits(as_f32(magnitude << 20) * 0x1p120f);
+  const uint32_t nan = 0u - ((magnitude + 1) >> 7);   // a mask: compilers give up on a choice here
+  return as_f32((number & ~nan) | (0x7fc00000 & nan) | (x & 0x80) << 24);
 }
 // OCP E5M2 is the upper byte of an f16.
 inline float bf8_to_f32(uint32_t x) { return f16_to_f32(x << 8); }

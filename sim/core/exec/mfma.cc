@@ -3,9 +3,11 @@
 // Layouts (docs/simulator.md, "Matrix layouts"): lane L holds row L % M of block (L / M) % blocks,
 // and the elements of K group L / (M * blocks); a group's elements are consecutive k, in register
 // order from the lowest bit. EXEC and MODE have no influence.
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
+#include "chain.h"
 #include "dot_models.h"
 #include "rows.h"
 
@@ -91,23 +93,16 @@ void column(const Wave& w, const Operand& o, int bits, int idx, uint32_t* out) {
   }
 }
 
+// What a lane's element becomes: a float, exactly, or an integer.
 template <Elem E>
-void to_f32(const uint32_t* x, float* out) {
-  for (int l = 0; l < 64; ++l) out[l] = element_f32(E, x[l]);
-}
-void decode(Elem e, const uint32_t* x, float* out) {
-  switch (e) {
-    case Elem::f32: return to_f32<Elem::f32>(x, out);
-    case Elem::f16: return to_f32<Elem::f16>(x, out);
-    case Elem::bf16: return to_f32<Elem::bf16>(x, out);
-    case Elem::fp8: return to_f32<Elem::fp8>(x, out);
-    case Elem::bf8: return to_f32<Elem::bf8>(x, out);
-    case Elem::fp6: return to_f32<Elem::fp6>(x, out);
-    case Elem::bf6: return to_f32<Elem::bf6>(x, out);
-    case Elem::fp4: return to_f32<Elem::fp4>(x, out);
-    default: return;
-  }
-}
+struct Float {
+  using value = float;
+  static float of(uint32_t x) { return element_f32(E, x); }
+};
+struct Signed8 {
+  using value = int32_t;
+  static int32_t of(uint32_t x) { return static_cast<int8_t>(x); }
+};
 
 // The k of element idx in K group g. 8-bit f8f6f4 operands are split in two runs of 16.
 int k_of(const Shape& s, Elem e, int per_lane, int g, int idx) {
@@ -118,62 +113,60 @@ int k_of(const Shape& s, Elem e, int per_lane, int g, int idx) {
   return g * per_lane + idx;
 }
 
-// out[block][k][row], with `fill` storing a lane segment of m values.
-template <class T, class Decode>
-void gather(const Wave& w, const Insn& i, const Shape& s, const Operand& o, Elem e, bool is_a, T* out,
-            Decode decode_lanes) {
-  const int bits = bits_of(e), per_lane = s.blocks * s.m * s.k / 64;
+// out[block][k][row], elements decoded by D. A segment is M lanes: the rows of one block and k.
+template <int M, class D>
+void gather(const Wave& w, const Insn& i, const Shape& s, const Operand& o, Elem e, bool is_a,
+            typename D::value* out) {
+  const int bits = bits_of(e), per_lane = s.blocks * M * s.k / 64;
   const bool moved = s.a != Elem::f8f6f4 && (is_a ? i.cbsz != 0 : i.blgp != 0);
   uint32_t raw[64];
-  alignas(64) T value[64];
   for (int idx = 0; idx < per_lane; ++idx) {
-    column(w, o, bits, idx, raw);
-    if (moved) {
-      uint32_t from[64];
-      std::memcpy(from, raw, sizeof from);
-      for (int l = 0; l < 64; ++l) raw[l] = from[is_a ? a_lane(i, l) : b_lane(i, l)];
+    const int at = idx * bits;
+    int shift = at % 32;
+    const uint32_t* from = w.row(o.index + static_cast<uint32_t>(at / 32));
+    if (moved || shift + bits > 32) {
+      uint32_t own[64];
+      column(w, o, bits, idx, own);
+      for (int l = 0; l < 64; ++l) raw[l] = own[!moved ? l : is_a ? a_lane(i, l) : b_lane(i, l)];
+      from = raw, shift = 0;
     }
-    decode_lanes(e, raw, value);
-    for (int seg = 0; seg < 64 / s.m; ++seg) {
+    for (int seg = 0; seg < 64 / M; ++seg) {
       const int block = seg % s.blocks, k = k_of(s, e, per_lane, seg / s.blocks, idx);
-      std::memcpy(out + (block * s.k + k) * s.m, value + seg * s.m, sizeof(T) * s.m);
+      const uint32_t* x = from + seg * M;
+      typename D::value* to = out + (block * s.k + k) * M;
+      NETRA_LANES
+      for (int r = 0; r < M; ++r) to[r] = D::of(x[r] >> shift);
     }
   }
 }
-
-// Where register v of lane L lies in the result of a block.
-void place(const Shape& s, int v, int lane, int* block, int* row, int* col) {
-  if (s.m == 32) {
-    const int r = v % 16;
-    *block = v / 16, *row = 8 * (r / 4) + 4 * (lane / 32) + r % 4, *col = lane % 32;
-  } else if (s.m == 16) {
-    *block = v / 4, *row = 4 * (lane / 16) + v % 4, *col = lane % 16;
-  } else {
-    *block = lane / 4, *row = v, *col = lane % 4;
+template <class D>
+void gather_any(const Wave& w, const Insn& i, const Shape& s, const Operand& o, Elem e, bool is_a,
+                typename D::value* out) {
+  if (s.m == 32) gather<32, D>(w, i, s, o, e, is_a, out);
+  else if (s.m == 16) gather<16, D>(w, i, s, o, e, is_a, out);
+  else gather<4, D>(w, i, s, o, e, is_a, out);
+}
+void gather_floats(const Wave& w, const Insn& i, const Shape& s, const Operand& o, Elem e, bool is_a,
+                   float* out) {
+  switch (e) {
+    case Elem::f32: return gather_any<Float<Elem::f32>>(w, i, s, o, e, is_a, out);
+    case Elem::f16: return gather_any<Float<Elem::f16>>(w, i, s, o, e, is_a, out);
+    case Elem::bf16: return gather_any<Float<Elem::bf16>>(w, i, s, o, e, is_a, out);
+    case Elem::fp8: return gather_any<Float<Elem::fp8>>(w, i, s, o, e, is_a, out);
+    case Elem::bf8: return gather_any<Float<Elem::bf8>>(w, i, s, o, e, is_a, out);
+    case Elem::fp6: return gather_any<Float<Elem::fp6>>(w, i, s, o, e, is_a, out);
+    case Elem::bf6: return gather_any<Float<Elem::bf6>>(w, i, s, o, e, is_a, out);
+    case Elem::fp4: return gather_any<Float<Elem::fp4>>(w, i, s, o, e, is_a, out);
+    default: return;
   }
 }
 
-uint32_t c_word(const Wave& w, const Operand& o, int v, int lane) {
-  return o.kind == Kind::vgpr ? w.row(o.index + static_cast<uint32_t>(v))[lane] : o.bits_lo;
-}
-
-// C[i][j] = fma(A[i][k], B[k][j], C[i][j]) for k ascending, over M x M.
-template <int M>
-void chain(const float* at, const float* bt, int k_count, float* c) {
-  constexpr int kRows = M < 4 ? M : 4, kCols = M < 16 ? M : 16;
-  for (int i = 0; i < M; i += kRows)
-    for (int j = 0; j < M; j += kCols) {
-      float acc[kRows][kCols];
-      for (int r = 0; r < kRows; ++r) std::memcpy(acc[r], c + (i + r) * M + j, sizeof acc[r]);
-      for (int k = 0; k < k_count; ++k) {
-        const float* b = bt + k * M + j;
-        for (int r = 0; r < kRows; ++r) {
-          const float a = at[k * M + i + r];
-          for (int n = 0; n < kCols; ++n) acc[r][n] = std::fma(a, b[n], acc[r][n]);
-        }
-      }
-      for (int r = 0; r < kRows; ++r) std::memcpy(c + (i + r) * M + j, acc[r], sizeof acc[r]);
-    }
+// Where segment `seg` of register v lies in C, which is [block][row][column]: M lanes are the
+// columns of one row.
+int row_of(const Shape& s, int v, int seg) {
+  if (s.m == 32) return 32 * (v / 16) + 8 * (v % 16 / 4) + 4 * seg + v % 4;
+  if (s.m == 16) return 16 * (v / 4) + 4 * seg + v % 4;
+  return 4 * seg + v;
 }
 
 void multiply(const Wave& w, const Shape& s, Elem type, const float* at, const float* bt, float* c) {
@@ -192,25 +185,30 @@ void multiply(const Wave& w, const Shape& s, Elem type, const float* at, const f
     }
 }
 
+template <int M>
+void read_rows(const Wave& w, const Shape& s, const Operand& o, uint32_t* c) {
+  for (int v = 0; v < s.blocks * M * M / 64; ++v) {
+    const uint32_t* from = w.row(o.index + static_cast<uint32_t>(v));
+    for (int seg = 0; seg < 64 / M; ++seg) std::memcpy(c + row_of(s, v, seg) * M, from + seg * M, 4 * M);
+  }
+}
 void read_c(const Wave& w, const Shape& s, const Operand& o, uint32_t* c) {
-  const int count = s.blocks * s.m * s.m / 64;
-  for (int v = 0; v < count; ++v)
-    for (int l = 0; l < 64; ++l) {
-      int block, row, col;
-      place(s, v, l, &block, &row, &col);
-      c[(block * s.m + row) * s.m + col] = c_word(w, o, v, l);
-    }
+  if (o.kind != Kind::vgpr) std::fill_n(c, s.blocks * s.m * s.m, o.bits_lo);
+  else if (s.m == 32) read_rows<32>(w, s, o, c);
+  else if (s.m == 16) read_rows<16>(w, s, o, c);
+  else read_rows<4>(w, s, o, c);
+}
+template <int M>
+void write_rows(Wave& w, const Shape& s, const Operand& o, const uint32_t* c) {
+  for (int v = 0; v < s.blocks * M * M / 64; ++v) {
+    uint32_t* to = w.row(o.index + static_cast<uint32_t>(v));
+    for (int seg = 0; seg < 64 / M; ++seg) std::memcpy(to + seg * M, c + row_of(s, v, seg) * M, 4 * M);
+  }
 }
 void write_d(Wave& w, const Shape& s, const Operand& o, const uint32_t* c) {
-  const int count = s.blocks * s.m * s.m / 64;
-  for (int v = 0; v < count; ++v) {
-    uint32_t* d = w.row(o.index + static_cast<uint32_t>(v));
-    for (int l = 0; l < 64; ++l) {
-      int block, row, col;
-      place(s, v, l, &block, &row, &col);
-      d[l] = c[(block * s.m + row) * s.m + col];
-    }
-  }
+  if (s.m == 32) write_rows<32>(w, s, o, c);
+  else if (s.m == 16) write_rows<16>(w, s, o, c);
+  else write_rows<4>(w, s, o, c);
 }
 
 // cbsz, abid and blgp move lanes only in the multi-block forms and in those of gfx90a.
@@ -225,8 +223,8 @@ void mfma_float(Wave& w, const Insn& i) {
   alignas(64) float at[kMaxK * kMaxM];
   alignas(64) float bt[kMaxK * kMaxM];
   alignas(64) float c[2 * 32 * 32];
-  gather(w, i, s, i.op[1], s.a, true, at, decode);
-  gather(w, i, s, i.op[2], s.b, false, bt, decode);
+  gather_floats(w, i, s, i.op[1], s.a, true, at);
+  gather_floats(w, i, s, i.op[2], s.b, false, bt);
   read_c(w, s, i.op[3], reinterpret_cast<uint32_t*>(c));
   for (int b = 0; b < s.blocks; ++b)
     multiply(w, s, s.a, at + b * s.k * s.m, bt + b * s.k * s.m, c + b * s.m * s.m);
@@ -240,11 +238,8 @@ void mfma_i8(Wave& w, const Insn& i) {
   alignas(64) int32_t at[64 * 32];
   alignas(64) int32_t bt[64 * 32];
   alignas(64) uint32_t c[2 * 32 * 32];
-  const auto widen = [](Elem, const uint32_t* x, int32_t* out) {
-    for (int l = 0; l < 64; ++l) out[l] = static_cast<int8_t>(x[l]);
-  };
-  gather(w, i, s, i.op[1], s.a, true, at, widen);
-  gather(w, i, s, i.op[2], s.b, false, bt, widen);
+  gather_any<Signed8>(w, i, s, i.op[1], s.a, true, at);
+  gather_any<Signed8>(w, i, s, i.op[2], s.b, false, bt);
   read_c(w, s, i.op[3], c);
   for (int b = 0; b < s.blocks; ++b)
     for (int k = 0; k < s.k; ++k)
@@ -275,7 +270,7 @@ void mfma_f64(Wave& w, const Insn& i) {
       double acc = sign_c * element(i.op[3], v, l);
       for (int k = 0; k < 4; ++k) {
         const int a = row + s.m * (block + s.blocks * k), b = col + s.m * (block + s.blocks * k);
-        acc = std::fma(sign_a * element(i.op[1], 0, a), sign_b * element(i.op[2], 0, b), acc);
+        acc = chain_step(sign_a * element(i.op[1], 0, a), sign_b * element(i.op[2], 0, b), acc);
       }
       d[v][l] = acc;
     }
@@ -300,8 +295,8 @@ void mfma_f8f6f4(Wave& w, const Insn& i) {
   alignas(64) float at[kMaxK * kMaxM];
   alignas(64) float bt[kMaxK * kMaxM];
   alignas(64) float c[32 * 32];
-  gather(w, i, s, i.op[1], ea, true, at, decode);
-  gather(w, i, s, i.op[2], eb, false, bt, decode);
+  gather_floats(w, i, s, i.op[1], ea, true, at);
+  gather_floats(w, i, s, i.op[2], eb, false, bt);
   read_c(w, s, i.op[3], reinterpret_cast<uint32_t*>(c));
   if constexpr (kScaled) {
     const auto scale = [&](int slot, int source, int block, int row) {

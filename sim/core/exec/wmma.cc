@@ -3,8 +3,10 @@
 // A row and B column are L % 16; lanes 16 and up must repeat lanes 0..15 (checked). Element k of a
 // row: halves, bytes or nibbles in register order. C and D: column L % 16, row 2 v + L / 16 in
 // wave32, 4 v + L / 16 in wave64; 16-bit results sit in the half that op_sel[2] names.
+#include <algorithm>
 #include <cstring>
 
+#include "chain.h"
 #include "dot_models.h"
 #include "rows.h"
 
@@ -17,37 +19,45 @@ struct Form {
   const char* name;
   Elem in;
   Type out;
+  Execute chain;   // under fma_chain; null for integers
 };
+template <Elem E, Type kOut>
+void wmma_chain(Wave& w, const Insn& i);
+
 constexpr Form kForms[] = {
-    {"v_wmma_f32_16x16x16_f16", Elem::f16, Type::f32},
-    {"v_wmma_f32_16x16x16_bf16", Elem::bf16, Type::f32},
-    {"v_wmma_f16_16x16x16_f16", Elem::f16, Type::f16},
-    {"v_wmma_bf16_16x16x16_bf16", Elem::bf16, Type::bf16},
-    {"v_wmma_i32_16x16x16_iu8", Elem::i8, Type::i32},
-    {"v_wmma_i32_16x16x16_iu4", Elem::i4, Type::i32},
+    {"v_wmma_f32_16x16x16_f16", Elem::f16, Type::f32, &wmma_chain<Elem::f16, Type::f32>},
+    {"v_wmma_f32_16x16x16_bf16", Elem::bf16, Type::f32, &wmma_chain<Elem::bf16, Type::f32>},
+    {"v_wmma_f16_16x16x16_f16", Elem::f16, Type::f16, &wmma_chain<Elem::f16, Type::f16>},
+    {"v_wmma_bf16_16x16x16_bf16", Elem::bf16, Type::bf16, &wmma_chain<Elem::bf16, Type::bf16>},
+    {"v_wmma_i32_16x16x16_iu8", Elem::i8, Type::i32, nullptr},
+    {"v_wmma_i32_16x16x16_iu4", Elem::i4, Type::i32, nullptr},
 };
 
-// x[row][k] of A, or x[col][k] of B, as raw elements. False after a fault.
-bool read_operand(Wave& w, const Insn& i, int slot, int bits, uint32_t (*x)[kN]) {
-  for (int k = 0; k < kN; ++k) {
-    const uint32_t* r = w.row(i.op[slot].index + static_cast<uint32_t>(k * bits / 32));
-    const int shift = k * bits % 32;
-    const uint32_t mask = (1u << bits) - 1;
-    for (uint32_t l = 0; l < w.lanes; ++l) {
-      const uint32_t value = r[l] >> shift & mask;
-      if (l < kN) {
-        x[l][k] = value;
-      } else if (value != x[l % kN][k]) {
-        fault(w, i, 719, "lane " + std::to_string(l) + " of operand " + std::to_string(slot + 1) +
-                             " differs from lane " + std::to_string(l % kN) + ": WMMA needs the lanes repeated");
-        return false;
-      }
+// WMMA reads lanes 0 to 15; the others must repeat them. False after a fault.
+bool repeated(Wave& w, const Insn& i, int slot, int bits) {
+  for (int n = 0; n < kN * bits / 32; ++n) {
+    const uint32_t* r = w.row(i.op[slot].index + static_cast<uint32_t>(n));
+    for (uint32_t l = kN; l < w.lanes; l += kN) {
+      if (std::memcmp(r, r + l, kN * sizeof *r) == 0) [[likely]] continue;
+      const auto at = static_cast<uint32_t>(std::mismatch(r, r + kN, r + l).first - r);
+      fault(w, i, 719, "lane " + std::to_string(l + at) + " of operand " + std::to_string(slot + 1) +
+                           " differs from lane " + std::to_string(at) + ": WMMA needs the lanes repeated");
+      return false;
     }
   }
   return true;
 }
 
-// One output element: k pairs in ascending order under the model.
+// x[row][k] of A, or x[col][k] of B, as raw elements.
+void read_operand(const Wave& w, const Insn& i, int slot, int bits, uint32_t (*x)[kN]) {
+  for (int k = 0; k < kN; ++k) {
+    const uint32_t* r = w.row(i.op[slot].index + static_cast<uint32_t>(k * bits / 32));
+    const int shift = k * bits % 32;
+    for (int l = 0; l < kN; ++l) x[l][k] = r[l] >> shift & ((1u << bits) - 1);
+  }
+}
+
+// One output element under any other model: k pairs in ascending order.
 template <Type kOut>
 uint32_t element(const Wave& w, Elem type, const float* a, const float* b, uint32_t c) {
   const MatrixModel model = matrix_model(w.gfx11);
@@ -58,10 +68,7 @@ uint32_t element(const Wave& w, Elem type, const float* a, const float* b, uint3
     return c;
   }
   float acc = kOut == Type::f16 ? f16_to_f32(c) : kOut == Type::bf16 ? bf16_to_f32(c) : as_f32(c);
-  if (model == MatrixModel::fma_chain)
-    for (int k = 0; k < kN; ++k) acc = std::fma(a[k], b[k], acc);
-  else
-    acc = dot_model(model, type, a, b, kN, acc);
+  acc = dot_model(model, type, a, b, kN, acc);
   return kOut == Type::f16 ? f32_to_f16(acc) : kOut == Type::bf16 ? f32_to_bf16(acc) : f32_bits(acc);
 }
 
@@ -69,11 +76,62 @@ uint32_t saturate_i32(int64_t x) {
   return static_cast<uint32_t>(static_cast<int32_t>(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x));
 }
 
+// A as [k][row], B as [k][column]; neg_lo and neg_hi are the signs of even and odd k.
+template <Elem E>
+void transposed(const Wave& w, const Insn& i, int slot, float* out) {
+  constexpr int kBits = bits_of(E);
+  for (int k = 0; k < kN; ++k) {
+    const uint32_t* r = w.row(i.op[slot].index + static_cast<uint32_t>(k * kBits / 32));
+    const uint32_t sign = ((k & 1 ? i.neg_hi : i.neg_lo) >> (slot - 1) & 1u) << 31;
+    const int shift = k * kBits % 32;
+    NETRA_LANES
+    for (int l = 0; l < kN; ++l) out[k * kN + l] = as_f32(f32_bits(element_f32(E, r[l] >> shift)) ^ sign);
+  }
+}
+
+// Floats under fma_chain, as one block. C and D are kOut, a 16-bit one in the half of op_sel[2].
+template <Elem E, Type kOut>
+void wmma_chain(Wave& w, const Insn& i) {
+  constexpr bool kHalf = is_16bit(kOut);
+  alignas(64) float a[kN * kN], b[kN * kN], c[kN * kN];
+  transposed<E>(w, i, 1, a);
+  transposed<E>(w, i, 2, b);
+  const Operand& o = i.op[3];
+  const int shift = kHalf && (i.op_sel >> 2 & 1) ? 16 : 0, lanes = static_cast<int>(w.lanes);
+  const uint32_t sign = kHalf ? 0x8000 : 0x80000000;
+  const uint32_t keep = i.neg_hi >> 2 & 1 ? ~sign : ~0u, flip = i.neg_lo >> 2 & 1 ? sign : 0;   // abs, then neg
+  const auto to_float = [](uint32_t x) {
+    return kOut == Type::f16 ? f16_to_f32(x) : kOut == Type::bf16 ? bf16_to_f32(x) : as_f32(x);
+  };
+  const auto from_float = [](float x) {
+    return kOut == Type::f16 ? f32_to_f16(x) : kOut == Type::bf16 ? f32_to_bf16(x) : f32_bits(x);
+  };
+  for (int at = 0; at < kN * kN; at += lanes) {
+    const uint32_t* r = o.kind == Kind::vgpr ? w.row(o.index + static_cast<uint32_t>(at / lanes)) : nullptr;
+    const uint32_t scalar = r ? 0 : read_scalar(w, o);
+    for (int l = 0; l < lanes; ++l) {
+      const uint32_t x = !r ? scalar : kHalf ? r[l] >> shift & 0xffff : r[l];
+      c[at + l] = to_float((x & keep) ^ flip);
+    }
+  }
+  chain<kN>(a, b, kN, c);
+  for (int at = 0; at < kN * kN; at += lanes) {
+    uint32_t* d = w.row(i.op[0].index + static_cast<uint32_t>(at / lanes));
+    for (int l = 0; l < lanes; ++l) {
+      const uint32_t x = from_float(c[at + l]);
+      d[l] = kHalf ? (d[l] & ~(0xffffu << shift)) | x << shift : x;
+    }
+  }
+}
+
 void wmma(Wave& w, const Insn& i) {
   const Form& f = kForms[i.row->data];
   const int bits = bits_of(f.in);
+  if (!repeated(w, i, 1, bits) || !repeated(w, i, 2, bits)) return;
+  if (f.chain && matrix_model(w.gfx11) == MatrixModel::fma_chain) return f.chain(w, i);
   uint32_t a[kN][kN], b[kN][kN];
-  if (!read_operand(w, i, 1, bits, a) || !read_operand(w, i, 2, bits, b)) return;
+  read_operand(w, i, 1, bits, a);
+  read_operand(w, i, 2, bits, b);
   const bool integer = f.out == Type::i32, half = is_16bit(f.out);
   float fa[kN][kN] = {}, fb[kN][kN] = {};
   int32_t ia[kN][kN] = {}, ib[kN][kN] = {};
