@@ -30,9 +30,9 @@ def draw(module: ModuleType, case: Case) -> dict[str, Any]:
     return args
 
 
-def small(module: ModuleType) -> list[Case]:
+def small(module: ModuleType, variant: str = "") -> list[Case]:
     """The quick cases, but of argmax only those of one row: the others are large."""
-    found = module.cases("quick", module.VARIANTS[0])
+    found = module.cases("quick", variant or module.VARIANTS[0])
     return [c for c in found if module is not argmax or c.params["rows"] == 1]
 
 
@@ -97,12 +97,13 @@ TACTICS = netra_catalog.load()
 def call_of(tactic: Tactic, module: ModuleType, case: Case, graph: str) -> Call:
     """The call that the harness would make, at invented addresses."""
     args = draw(module, case)
-    shapes = {k: v.shape for k, v in args.items() if isinstance(v, np.ndarray)}
-    shapes |= {name: shape for name, (shape, _) in module.outputs(case).items()}
-    made: dict[str, Tensor | int | float] = {
-        arg.name: Tensor.dense((i + 1) << 40, arg.dtypes[0], shapes[arg.name], arg.layout)
-        for i, arg in enumerate(tactic.definition.tensors)
-    }
+    forms = {k: (v.shape, v.dtype) for k, v in args.items() if isinstance(v, np.ndarray)}
+    forms |= {k: (shape, numpy_dtype(name)) for k, (shape, name) in module.outputs(case).items()}
+    made: dict[str, Tensor | int | float] = {}
+    for i, arg in enumerate(tactic.definition.tensors):
+        shape, dtype = forms[arg.name]
+        (name,) = (name for name in arg.dtypes if numpy_dtype(name) == dtype)
+        made[arg.name] = Tensor.dense((i + 1) << 40, name, tuple(shape), arg.layout)
     made |= {scalar.name: args[scalar.name] for scalar in tactic.definition.scalars}
     return Call(tactic.op, tactic.arch, case.phase, graph, 256, made)
 
@@ -111,7 +112,7 @@ def call_of(tactic: Tactic, module: ModuleType, case: Case, graph: str) -> Call:
 def test_the_contract_admits_the_cases_and_the_plan_packs_them(tactic: Tactic) -> None:
     module = netra_catalog.oracle(tactic)
     assert tactic.variant in module.VARIANTS
-    for case in small(module):
+    for case in small(module, tactic.variant):
         call = call_of(tactic, module, case, "capture")
         assert dispatch.evaluate(tactic, call) is None
         for launch in dispatch.plan(tactic, call, workspace=1 << 50):
