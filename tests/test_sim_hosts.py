@@ -24,6 +24,7 @@ HOSTS = ("base", "v3")
 MODELS = ("fma_chain", "tr_fdpa", "gfx11_dot2", "exact")
 # First register of each operand: A, B, the addend, then scales or an index. D is behind them.
 SOURCES, D, WIDTH, TOP = (8, 24, 40, 72, 73), 80, 32, 112
+SPARSE = 74  # the index of SMFMAC
 FORMATS = {0: 8, 1: 8, 2: 6, 3: 6, 4: 4}  # f8f6f4: registers of an operand, by cbsz or blgp
 
 
@@ -45,6 +46,8 @@ def _line(row: dict[str, Any], sizes: dict[int, int]) -> str:
     operands = []
     for n, slot in enumerate(row["slots"]):
         first = D if n == 0 else SOURCES[n - 1]
+        if n == 3 and row["name"].startswith("v_smfmac"):
+            first = SPARSE
         count = sizes.get(n) or max(1, slot["dwords"])
         operands.append(f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}")
     return f"{row['name']} {', '.join(operands)}"
@@ -82,6 +85,9 @@ def operands(lanes: int, arch: str) -> np.ndarray:
     # Scales near 1: a large one is refused.
     scales = slice(SOURCES[3] - SOURCES[0], None)
     rows[scales] = rng.integers(120, 134, rows[scales].shape, np.uint32) * np.uint32(0x01010101)
+    # Two places of four in rising order, for each pair of elements.
+    pairs = rng.choice([0x4, 0x8, 0xC, 0x9, 0xD, 0xE], (8, 64)).astype(np.uint32)
+    rows[SPARSE - SOURCES[0]] = sum(pairs[k] << np.uint32(4 * k) for k in range(8))
     if arch == "gfx1151":  # lanes from 16 on repeat those of A and B
         rows[: SOURCES[2] - SOURCES[0]] = rows[: SOURCES[2] - SOURCES[0], np.arange(64) % 16]
     return rows[:, :lanes]

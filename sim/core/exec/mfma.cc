@@ -211,10 +211,8 @@ void write_d(Wave& w, const Shape& s, const Operand& o, const uint32_t* c) {
   else write_rows<4>(w, s, o, c);
 }
 
-// cbsz, abid and blgp move lanes only in the multi-block forms and in those of gfx90a.
-bool lane_moves_legal(const Shape& s) {
-  return s.blocks > 1 || (s.a == Elem::f32) || (s.m * s.k == 256 && bits_of(s.a) == 16 && s.k <= 16);
-}
+// cbsz, abid and blgp move lanes only in the forms of several blocks, and in those of f32.
+bool lane_moves_legal(const Shape& s) { return s.blocks > 1 || s.a == Elem::f32; }
 
 void mfma_float(Wave& w, const Insn& i) {
   const Shape& s = kShapes[i.row->data];

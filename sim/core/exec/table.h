@@ -12,7 +12,7 @@ struct RowSpan {
   size_t count;
 };
 
-#define NETRA_VECTOR_TABLES(X) X(vop1) X(vop2) X(vop3) X(vopc) X(vop3p) X(lanes) X(salu_float) X(dot2) X(mfma) X(cvt) \
+#define NETRA_VECTOR_TABLES(X) X(vop1) X(vop2) X(vop3) X(vopc) X(vop3p) X(lanes) X(salu_float) X(dot2) X(mfma) X(smfmac) X(cvt) \
   X(wmma)
 
 #define NETRA_DECLARE(cls) RowSpan cls##_rows();
