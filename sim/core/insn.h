@@ -100,6 +100,14 @@ enum class Class : uint8_t {
   flat, global, scratch, mubuf, mtbuf, unknown, count
 };
 const char* class_name(Class c);
+// How much of a row's result is known: all bits; a result within one ulp of the true one; or what a
+// model with a name says, where nobody has published the hardware's arithmetic.
+enum class Promise : uint8_t { exact, within_ulp, model, count };
+constexpr int tally_of(Class c, Promise p) {
+  return static_cast<int>(c) * static_cast<int>(Promise::count) + static_cast<int>(p);
+}
+inline constexpr int kTallies = tally_of(Class::count, Promise::exact);
+static_assert(kTallies < 256);
 // What MODE.VSKIP leaves out: vector instructions and those of the memories behind VGPRs.
 constexpr bool is_vector(Class c) { return c >= Class::vop1 && c <= Class::mtbuf; }
 
@@ -137,8 +145,13 @@ enum RowFlag : uint32_t {
   kFpNearest = 1u << 24,      // rounds to nearest whatever MODE.round says
   kOwnNan = 1u << 25,         // the body decides which NaN comes out
   kMixed = 1u << 26,          // op_sel_hi, 0 by default, makes a source f16 (v_fma_mix)
+  kModel = 1u << 27,          // rounds as a named model does
   kPackedMove = 1u << 18,     // v_pk_mov_b32: one result dword from each source
 };
+
+constexpr Promise promise_of(uint32_t flags) {
+  return flags & kModel ? Promise::model : flags & kTrans ? Promise::within_ulp : Promise::exact;
+}
 
 struct Row {
   const char* name = nullptr; // mnemonic without _e32, _e64, _dpp, _sdwa
@@ -159,6 +172,7 @@ struct Insn {
   const Row* row = nullptr;
   Class cls = Class::unknown;
   uint8_t bytes = 4;
+  uint8_t tally = 0;          // which of Wave::counts it adds to
   uint8_t operands = 0;
   bool plain = false;         // no modifier that touches a source or the destination
   uint32_t mods = 0;          // modifiers present

@@ -201,7 +201,7 @@ uint32_t run_slice(Wave& w, uint32_t quantum) {
   uint32_t left = quantum;
   while (left) {
     const Insn& i = code[w.ip++];
-    ++w.counts[static_cast<int>(i.cls)];
+    ++w.counts[i.tally];
     --left;
     if (w.mode & kModeVskip && is_vector(i.cls)) [[unlikely]] continue;
     i.execute(w, i);
@@ -258,9 +258,16 @@ class Runner {
   std::map<std::string, uint64_t> counters() const {
     std::map<std::string, uint64_t> out;
     uint64_t total = 0;
+    static constexpr const char* kPromises[] = {"numerics.exact", "numerics.within_1_ulp", "numerics.model"};
     for (int c = 0; c < static_cast<int>(Class::count); ++c) {
-      if (counts_[c]) out[std::string("instructions.") + class_name(static_cast<Class>(c))] = counts_[c];
-      total += counts_[c];
+      uint64_t of_class = 0;
+      for (int p = 0; p < static_cast<int>(Promise::count); ++p) {
+        const uint64_t n = counts_[tally_of(static_cast<Class>(c), static_cast<Promise>(p))];
+        out[kPromises[p]] += n;
+        of_class += n;
+      }
+      if (of_class) out[std::string("instructions.") + class_name(static_cast<Class>(c))] = of_class;
+      total += of_class;
     }
     out["instructions"] = total;
     out["waves"] = waves_;
@@ -354,7 +361,7 @@ class Runner {
 
   void finish(Group& g) {
     for (const Wave& w : g.waves)
-      for (int c = 0; c < static_cast<int>(Class::count); ++c) counts_[c] += w.counts[c];
+      for (int c = 0; c < kTallies; ++c) counts_[c] += w.counts[c];
     waves_ += g.waves.size();
   }
 
@@ -366,7 +373,7 @@ class Runner {
   std::vector<std::unique_ptr<Group>> spare_;
   size_t stalled_ = 0;
   uint64_t budget_ = 0;
-  uint64_t counts_[static_cast<int>(Class::count)] = {};
+  uint64_t counts_[kTallies] = {};
   uint64_t waves_ = 0;
 };
 

@@ -173,11 +173,18 @@ class Binder {
       const size_t pair = text_line.find(" :: ");
       if (pair != std::string::npos) bind_pair(&i, text_line, pair);
       else bind_text(&i, text_line);
+      i.tally = static_cast<uint8_t>(tally_of(i.cls, promised(i)));
     }
     p_.entry_ = p_.at(kernel_.entry);
   }
 
  private:
+  // Of a VOPD pair: the weaker of both halves.
+  static Promise promised(const Insn& i) {
+    if (i.x) return std::max(promised(*i.x), promised(*i.y));
+    return i.row ? promise_of(i.row->flags) : Promise::exact;
+  }
+
   // What a wave meets that runs past the last instruction of a stretch of code.
   void add_end(uint64_t pc) {
     Insn& i = p_.code_.emplace_back();

@@ -16,6 +16,9 @@ const char* type_name(Type t) {
                                            "i64",  "f64", "pk32", "mask", "wide", "text"};
   return kNames[static_cast<int>(t)];
 }
+const char* promise_name(Promise p) {
+  return p == Promise::exact ? "exact" : p == Promise::within_ulp ? "within_1_ulp" : "model";
+}
 const char* role_name(Role r) { return r == kRead ? "read" : r == kWrite ? "write" : "update"; }
 
 std::string rows_json() {
@@ -31,6 +34,7 @@ std::string rows_json() {
     if (row->archs & kGfx1151) json.string("gfx1151");
     json.close(']');
     json.key("clamp").boolean(row->flags & kClampRow);
+    json.key("promise").string(promise_name(promise_of(row->flags)));
     json.key("slots").open('[');
     for (int k = 0; k < row->slots; ++k) {
       json.open('{');
@@ -51,8 +55,9 @@ std::string rows_json() {
 
 extern "C" {
 
-// Every row of the table: name, class, archs, clamp (the row of that modifier), and its slots with
-// type, role and dwords (of type "wide"). Free the text with netraSimFree.
+// Every row of the table: name, class, archs, clamp (the row of that modifier), promise (how much of
+// the result is known), and its slots with type, role and dwords (of type "wide"). Free the text with
+// netraSimFree.
 int netraSimRows(char** out) {
   if (out == nullptr) return 1;   // hipErrorInvalidValue
   *out = nullptr;

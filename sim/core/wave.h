@@ -46,7 +46,7 @@ struct Wave {
   uint32_t index = 0;            // in its workgroup
   uint32_t hw_slot = 0;
   uint64_t executed = 0;
-  uint64_t counts[static_cast<int>(Class::count)] = {};
+  uint64_t counts[kTallies] = {};   // instructions by class and promise
   std::string fault;
   int fault_error = 0;
 

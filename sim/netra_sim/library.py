@@ -135,7 +135,7 @@ def rows() -> list[dict[str, Any]]:
     """The table of instruction semantics.
 
     Keys of a row: name (no encoding suffix), class, archs, clamp (True: the row that an integer
-    clamp selects), slots, each {type, role, dwords}.
+    clamp selects), promise ("exact", "within_1_ulp" or "model"), slots, each {type, role, dwords}.
     """
     pointer = ctypes.c_void_p()
     load().netraSimRows(ctypes.byref(pointer))

@@ -144,6 +144,8 @@ constexpr Row cvt_row(const char* name, Elem from, Elem to, uint32_t count, uint
   const bool values = from == Elem::f32 && in == 1;
   r.mods = kModNeg | kModAbs | kModOpSel;
   r.flags = out_bits < 32 ? kMergeHalf : 0u;
+  // Which random bits take part is published for FP8 and BF8 only.
+  if (flags & kRandom && to != Elem::fp8 && to != Elem::bf8) r.flags |= kModel;
   const auto add = [&r](Type t, Role role, uint32_t dwords) {
     r.slot[r.slots++] = {t, role, static_cast<uint8_t>(dwords > 1 ? dwords : 0)};
   };

@@ -49,7 +49,7 @@ constexpr Row dot2_row(const char* name, uint8_t archs) {
   r.mods = half        ? kModOpSel | kModHalf
            : Op::kAcc ? kModDpp | kModDpp8 | kModBoundCtrl
                       : kModOpSel | kModOpSelHi | kModNegLo | kModNegHi | kModClamp;
-  r.flags |= kPacked | (half ? kMergeHalf : 0u);
+  r.flags |= kModel | kPacked | (half ? kMergeHalf : 0u);
   // An inline constant expands as an element does: into the low half.
   const std::string_view text = name;
   const Type in = text.find("bf16") != std::string_view::npos ? Type::bf16 : Type::f16;

@@ -327,7 +327,7 @@ constexpr Row shape_row(uint32_t index) {
   r.name = s.name;
   r.cls = Class::mfma;
   r.archs = gfx9;
-  r.flags = kIgnoresExec;
+  r.flags = kIgnoresExec | (s.a == Elem::i8 ? 0u : kModel);
   r.mods = kModBroadcast;
   r.data = index;
   const bool f64 = s.a == Elem::f64, flexible = s.a == Elem::f8f6f4;

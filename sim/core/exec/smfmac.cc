@@ -111,7 +111,7 @@ constexpr Row shape_row(uint32_t index) {
   r.cls = Class::mfma;
   r.archs = kGfx950;
   r.execute = &smfmac;
-  r.flags = kIgnoresExec;
+  r.flags = kIgnoresExec | (s.a == Elem::i8 ? 0u : kModel);
   r.mods = kModBroadcast;
   r.data = index;
   const auto registers = [&](int elements, Elem e) { return static_cast<uint8_t>(elements * bits_of(e) / 64 / 32); };

@@ -193,7 +193,7 @@ constexpr Row form_row(uint32_t index, bool wave64) {
   r.cls = Class::wmma;
   r.archs = gfx11;
   r.execute = &wmma;
-  r.flags = kIgnoresExec | (wave64 ? kWave64Row : 0u);
+  r.flags = kIgnoresExec | (f.out == Type::i32 ? 0u : kModel) | (wave64 ? kWave64Row : 0u);
   r.mods = kModNegLo | kModNegHi | (f.out == Type::i32 ? kModClamp : is_16bit(f.out) ? kModOpSel : 0u);
   r.data = index;
   const uint8_t in = static_cast<uint8_t>(kN * bits_of(f.in) / 32), acc = wave64 ? 4 : 8;
