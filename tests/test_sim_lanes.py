@@ -24,7 +24,7 @@ from sim_programs import (
     check,
     lanes_of,
 )
-from sim_rows import LANES, THREADS
+from sim_rows import IDS, LANES, TARGETS, THREADS
 from softfloat import Mode
 
 PROGRAMS = Programs()
@@ -68,7 +68,9 @@ for _name, _other in (("v_permlane16_b32", 0), ("v_permlanex16_b32", 16)):
             gfx11(f"{_name}{_sel}", f"s_mov_b32 s20, {SELECT & 0xFFFFFFFF:#x}\n"
                   f" s_mov_b32 s21, {SELECT >> 32:#x}\n {_name} v8, v2, s20, s21{_sel}",
                   _permlane16(_other, bool(_fi), bool(_bc)))
-gfx11("v_permlane64_b32", "v_permlane64_b32 v8, v2", lambda r, e, k: r[8][k])  # wave32: nothing
+gfx11("v_permlane64_b32 in wave32", "v_permlane64_b32 v8, v2", lambda r, e, k: r[8][k],
+      lanes=(32,))  # does nothing
+gfx11("v_permlane64_b32", "v_permlane64_b32 v8, v2", lambda r, e, k: r[2][k ^ 32], lanes=(64,))
 
 
 def _swap_rows(size: int, control: str) -> Expected:
@@ -139,14 +141,15 @@ def _mqsad(r: Registers, k: int) -> tuple[int, int]:
 gfx11("v_dual", "v_mov_b32 v16, v2\n v_mov_b32 v17, v3\n"
       " v_dual_mov_b32 v16, v17 :: v_dual_add_nc_u32 v17, v16, v17\n"
       " v_mov_b32 v8, v16\n v_mov_b32 v9, v17",
-      lambda r, e, k: (r[3][k], (r[2][k] + r[3][k]) % (1 << 32)))
+      lambda r, e, k: (r[3][k], (r[2][k] + r[3][k]) % (1 << 32)), lanes=(32,))
 gfx11("v_dual accumulates", "v_mov_b32 v16, 2.0\n v_mov_b32 v17, 0x40400000\n"
       " v_dual_fmac_f32 v16, 0x40400000, v17 :: v_dual_fmac_f32 v17, 0x40400000, v16\n"
-      " v_mov_b32 v8, v16\n v_mov_b32 v9, v17", lambda r, e, k: (0x41300000, 0x41100000))
+      " v_mov_b32 v8, v16\n v_mov_b32 v9, v17", lambda r, e, k: (0x41300000, 0x41100000),
+      lanes=(32,))
 gfx11("v_dual cndmask", "s_mov_b32 vcc_lo, 0x5555\n v_mov_b32 v17, v4\n"
       " v_dual_cndmask_b32 v16, v2, v3 :: v_dual_lshlrev_b32 v17, 3, v17\n"
       " v_mov_b32 v8, v16\n v_mov_b32 v9, v17",
-      lambda r, e, k: (r[3 if 0x5555 >> k & 1 else 2][k], r[4][k] << 3 & 0xFFFFFFFF))
+      lambda r, e, k: (r[3 if 0x5555 >> k & 1 else 2][k], r[4][k] << 3 & 0xFFFFFFFF), lanes=(32,))
 
 
 # DPP: the source lane of each control, or None where there is none.
@@ -211,9 +214,9 @@ def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield hip
 
 
-@pytest.mark.parametrize("arch", ARCHES)
-def test_programs(arch: str, hip: Hip, assemble: Callable[..., Path]) -> None:
-    wrong = check(hip, assemble, arch, PROGRAMS)
+@pytest.mark.parametrize("arch, lanes", TARGETS, ids=IDS)
+def test_programs(arch: str, lanes: int, hip: Hip, assemble: Callable[..., Path]) -> None:
+    wrong = check(hip, assemble, arch, lanes, PROGRAMS)
     assert not wrong, "\n".join(wrong)
 
 

@@ -22,6 +22,7 @@ from sim_programs import (
     Registers,
     check,
 )
+from sim_rows import IDS, TARGETS
 from softfloat import Mode
 
 U32 = 0xFFFFFFFF
@@ -94,9 +95,9 @@ gfx11("v_mov_b16", "v_mov_b16_e32 v8.h, v2.l",
       lambda r, e, k: r[8][k] & 0xFFFF | (r[2][k] & 0xFFFF) << 16)
 gfx11("v_cvt_f16_f32 keeps the other half", "v_cvt_f16_f32_e64 v8.h, 1.0",
       lambda r, e, k: r[8][k] & 0xFFFF | 0x3C000000)
-gfx11("v_cmp of halves", "v_cmp_lt_u16_e64 s12, v2.h, v3.l",
+gfx11("v_cmp of halves", "v_cmp_lt_u16_e64 MASK, v2.h, v3.l",
       lambda r, e, k: (r[8][k], r[9][k], int(r[2][k] >> 16 < r[3][k] & 0xFFFF)))
-gfx11("v_cndmask_b16", "v_cndmask_b16 v8.h, v2.h, v3.l, s14", lambda r, e, k: (
+gfx11("v_cndmask_b16", "v_cndmask_b16 v8.h, v2.h, v3.l, CARRIES", lambda r, e, k: (
     r[8][k] & 0xFFFF | (r[3][k] if CARRY >> k & 1 else r[2][k] >> 16) << 16) & U32)
 gfx11("v_alignbit of a half", "v_alignbit_b32 v8, v2, v3, v4.h",
       lambda r, e, k: (r[2][k] << 32 | r[3][k]) >> (r[4][k] >> 16) % 32 & U32)
@@ -177,7 +178,7 @@ def _suppressed(r: Registers, e: int, k: int) -> bool:
     return k % 16 == 0 or not e >> k - 1 & 1
 
 
-gfx11("a compare that DPP leaves out is 0", f"v_cmp_ge_u32_e64_dpp s12, v2, v3 {_DPP}",
+gfx11("a compare that DPP leaves out is 0", f"v_cmp_ge_u32_e64_dpp MASK, v2, v3 {_DPP}",
       lambda r, e, k: (r[8][k], r[9][k],
                        int(not _suppressed(r, e, k) and r[2][k - 1] >= r[3][k])))
 gfx9("a carry that DPP leaves out stays",
@@ -206,10 +207,10 @@ both("s_mov_b64 inline float", "s_mov_b64 s[20:21], 1.0\n v_mov_b32 v8, s20\n v_
 both("s_mov_b64 literal", "s_mov_b64 s[20:21], 0x80000000\n v_mov_b32 v8, s20\n v_mov_b32 v9, s21",
      lambda r, e, k: (0x80000000, 0))
 gfx11("VCC_HI is not the compare's", "s_mov_b32 vcc_hi, 77\n v_cmp_eq_u32 vcc_lo, v2, v2\n"
-      " v_mov_b32 v8, vcc_hi", lambda r, e, k: 77)
+      " v_mov_b32 v8, vcc_hi", lambda r, e, k: 77, lanes=(32,))
 gfx11("vccz looks at the low word", "s_mov_b64 vcc, 0\n s_mov_b32 vcc_hi, 1\n s_mov_b32 s20, 1\n"
       " s_cbranch_vccz .Lzero\n s_mov_b32 s20, 2\n.Lzero:\n v_mov_b32 v8, s20",
-      lambda r, e, k: 1)
+      lambda r, e, k: 1, lanes=(32,))
 gfx11("null", "s_mov_b32 s20, null\n s_add_u32 null, -1, 1\n s_cselect_b32 s21, 5, 6\n"
       " v_mov_b32 v8, s20\n v_mov_b32 v9, s21", lambda r, e, k: (0, 5))
 both("mbcnt counts the lanes", "v_mbcnt_lo_u32_b32 v8, -1, 0\n v_mbcnt_hi_u32_b32 v8, -1, v8",
@@ -227,7 +228,7 @@ def _two_floats(rng: random.Random) -> int:
     return sim_rows.draw("pk32", rng) if rng.random() < 0.5 else sim_rows.draw("f64", rng)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
-def test_programs(arch: str, hip: Hip, assemble: Callable[..., Path]) -> None:
-    wrong = check(hip, assemble, arch, PROGRAMS, _two_floats)
+@pytest.mark.parametrize("arch, lanes", TARGETS, ids=IDS)
+def test_programs(arch: str, lanes: int, hip: Hip, assemble: Callable[..., Path]) -> None:
+    wrong = check(hip, assemble, arch, lanes, PROGRAMS, _two_floats)
     assert not wrong, "\n".join(wrong)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import driven
 import netra_sim
 import pytest
 import scalars
@@ -147,6 +148,7 @@ def test_rows(arch: str, hip: Hip, assemble: Callable[..., Path]) -> None:
     hip.call("hipSetDevice", ARCHES.index(arch))
     rows = rows_of(arch)
     spelt = [spelling(r) for r in rows]
+    driven.note(arch, "\n".join(text for text, _, _ in spelt))
     path = assemble(source_of("rows", body(arch, [s[0] for s in spelt]), arch), arch)
     rng = random.Random(7)
     values = []
@@ -195,6 +197,7 @@ def scalar_results(
     hip: Hip, assemble: Callable[..., Path], arch: str, text: str, count: int, groups: int = 1
 ) -> list[int]:
     """Runs the text, which leaves its results in s40 and up; one list for all workgroups."""
+    driven.note(arch, text)
     hip.call("hipSetDevice", ARCHES.index(arch))
     stores = "".join(
         f"        v_mov_b32 v2, s{40 + k}\n        {_STORE[arch]} v1, v2, s[6:7] offset:{4 * k}\n"
@@ -268,10 +271,14 @@ def test_registers_of_gfx1151(hip: Hip, assemble: Callable[..., Path]) -> None:
         s_nop 0
         s_getreg_b32 s43, hwreg(HW_REG_SHADER_CYCLES)
         s_sendmsg_rtn_b64 s[44:45], sendmsg(MSG_RTN_GET_REALTIME)
+        s_sendmsg_rtn_b32 s46, sendmsg(MSG_RTN_GET_REALTIME)
         s_waitcnt lgkmcnt(0)
-        s_waitcnt_vmcnt null, 0x0
-        s_version UC_VERSION_GFX11
+        s_mov_b32 s47, 0xabc
+        s_setreg_b32 hwreg(HW_REG_MODE, 4, 4), s47
+        s_getreg_b32 s47, hwreg(HW_REG_MODE, 0, 8)
 """
-    mode, bases, before, after, _, _ = scalar_results(hip, assemble, "gfx1151", text, 6)
+    mode, bases, before, after, low, high, later, set_to = scalar_results(
+        hip, assemble, "gfx1151", text, 8)
+    assert (high, set_to) == (0, 0xC6) and low <= later < 1 << 20
     assert (mode, bases) == (0x56, 0x00010002)
     assert before <= after < 1 << 20

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import driven
 import floats
 import integers
 import netra_sim
@@ -21,7 +22,7 @@ import sim_kernels
 import sim_rows
 import trans
 from netra_sim.hip import Hip
-from sim_rows import LANES, THREADS, WIDTH, Case
+from sim_rows import IDS, TARGETS, THREADS, WIDTH, Case
 from softfloat import DOWN, NEAREST, UP, ZERO, Mode
 
 Reference = Callable[..., Any]
@@ -94,10 +95,10 @@ def _registers(base: str, kind: str, half: str) -> str:
     return base + half if WIDTH[kind] == 16 else base
 
 
-def case_of(row: dict[str, Any], arch: str) -> Case:
+def case_of(row: dict[str, Any], arch: str, lanes: int) -> Case:
     """The text of a row: its destination in v8, its sources in v2, v4, v6, masks in SGPRs."""
     name, half = row["name"], ".l" if arch == "gfx1151" else ""
-    spell = sim_rows._SPELLING[arch]
+    spell = sim_rows.spelling(arch, lanes)
     operands, sources, destination = [], [], ""
     packed = name.startswith("v_pk_") and row["class"] in ("vop2", "vop3p")
     for slot in row["slots"]:
@@ -193,17 +194,20 @@ def _expected(
     return lane[3] >> width << width | value, carry
 
 
-@pytest.mark.parametrize("arch", ARCHES)
-def test_rows(arch: str, hip: Hip, llvm_bin: Path, assemble: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("arch, lanes", TARGETS, ids=IDS)
+def test_rows(
+    arch: str, lanes: int, hip: Hip, llvm_bin: Path, assemble: Callable[..., Path]
+) -> None:
     hip.call("hipSetDevice", ARCHES.index(arch))
     rows = rows_of(arch)
-    cases = [case_of(r, arch) for r in rows]
-    texts = sim_rows.spellable(arch, llvm_bin, [c.texts for c in cases])
+    cases = [case_of(r, arch, lanes) for r in rows]
+    texts = sim_rows.spellable(arch, llvm_bin, [c.texts for c in cases], lanes)
     unspelt = [c.texts for c, t in zip(cases, texts, strict=False) if not t]
     assert not unspelt, f"LLVM assembles none of {unspelt}"
-    source = sim_rows.kernel(arch, texts, [c.writes_exec for c in cases])
-    function = hip.function(hip.load_module(assemble(source, arch)), "k")
-    lanes, wrong = LANES[arch], []
+    driven.note(arch, "\n".join(texts))
+    source = sim_rows.kernel(arch, texts, [c.writes_exec for c in cases], lanes)
+    function = hip.function(hip.load_module(assemble(source, arch, lanes)), "k")
+    wrong = []
     for seed, base in enumerate(MODES):
         rng = random.Random(seed)
         full = (1 << lanes) - 1

@@ -226,8 +226,8 @@ constexpr Row store_row(const char* name, Class cls, uint8_t archs, Part part, u
   return r;
 }
 constexpr Row atomic_row(const char* name, Class cls, uint8_t archs, AtomicOp op, uint32_t words, bool returns) {
-  // The one atomic that no flat encoding has.
-  if (cls == Class::flat && op == AtomicOp::csub) archs = 0;
+  // The one atomic that no flat encoding has, and that always returns.
+  if (op == AtomicOp::csub && (cls == Class::flat || !returns)) archs = 0;
   Row r{name, cls, archs, returns ? &atomic<true> : &atomic<false>, kMods, kAtomic, 0, {}, 0, 0, nullptr};
   const uint32_t data = words * (atomic_compares(op) ? 2 : 1);
   if (returns) r.flags |= kReturnRow, r.slot[r.slots++] = reg(kWrite, words);

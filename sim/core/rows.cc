@@ -35,6 +35,8 @@ std::string rows_json() {
     json.close(']');
     json.key("clamp").boolean(row->flags & kClampRow);
     json.key("promise").string(promise_name(promise_of(row->flags)));
+    json.key("returns").boolean(row->flags & kReturnRow);
+    json.key("lds").boolean(row->flags & kLdsRow);
     json.key("slots").open('[');
     for (int k = 0; k < row->slots; ++k) {
       json.open('{');
@@ -55,9 +57,9 @@ std::string rows_json() {
 
 extern "C" {
 
-// Every row of the table: name, class, archs, clamp (the row of that modifier), promise (how much of
-// the result is known), and its slots with type, role and dwords (of type "wide"). Free the text with
-// netraSimFree.
+// Every row of the table: name, class, archs, what it is chosen by among rows of one name (clamp;
+// returns: sc0 or glc; lds), promise (how much of the result is known), and its slots with type, role
+// and dwords (of type "wide"). Free the text with netraSimFree.
 int netraSimRows(char** out) {
   if (out == nullptr) return 1;   // hipErrorInvalidValue
   *out = nullptr;

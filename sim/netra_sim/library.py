@@ -134,8 +134,9 @@ def findings() -> list[str]:
 def rows() -> list[dict[str, Any]]:
     """The table of instruction semantics.
 
-    Keys of a row: name (no encoding suffix), class, archs, clamp (True: the row that an integer
-    clamp selects), promise ("exact", "within_1_ulp" or "model"), slots, each {type, role, dwords}.
+    Keys of a row: name (no encoding suffix), class, archs, the modifier that selects it among rows
+    of one name (clamp; returns, which is sc0 or glc; lds), promise ("exact", "within_1_ulp" or
+    "model"), slots, each {type, role, dwords}.
     """
     pointer = ctypes.c_void_p()
     load().netraSimRows(ctypes.byref(pointer))
