@@ -19,7 +19,7 @@ LLVM = $(file <build/llvm.txt)
 HOSTCXX = $(file <build/cxx.txt)
 
 .PHONY: help setup gfx950 gfx1151 sim bridge validate test lint wheel clean asan sim-asan FORCE
-.PHONY: ctorture csmith vectors
+.PHONY: ctorture csmith vectors bench
 
 help:
 	@echo 'make setup      .venv, LLVM, C++ compiler (found, or installed with apt as root)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make ctorture   GCC'"'"'s self-checking C programs on the simulator, for both targets; N= SEED='
 	@echo 'make csmith     N random C programs: host and both targets must agree; N= SEED='
 	@echo 'make vectors    recorded instruction programs; VECTORS=FILE N= SEED='
+	@echo 'make bench      how fast the simulator is, against its budget and native C'
 	@echo 'make wheel      dist/*.whl with code objects and bridge inside'
 	@echo 'make clean      remove everything that make made, .venv too'
 
@@ -170,6 +171,10 @@ sim-asan: asan gfx950 gfx1151 setup
 ctorture csmith vectors: setup sim
 	@$(BIN)/python tools/campaign.py $@ $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(VECTORS),--file '$(VECTORS)') $(ARGS)
+
+# ARGS: options of tools/bench.py.
+bench: setup sim gfx950
+	@$(BIN)/python tools/bench.py $(ARGS)
 
 wheel: $(BUILT)
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
