@@ -110,6 +110,7 @@ BAD = [
     ("decides: deployed", "decides: exact", 46, "numerics.exact: `exact` already decides"),
     ("metric: ulp, value: 1", "metric: bitwise, value: 1", 46, "bitwise allows 0, not 1"),
     ("metric: ulp, value: 1", "metric: ulp, value: 0.5", 46, "ulp wants an integer, not 0.5"),
+    ("metric: ulp, value: 1", "metric: ulp, relative: 1e-3, value: 1", 46, "only a bound has one"),
     ("value: 1e-3", "value: 1e-x", 46, "numerics.exact.value: '1e-x' does not have the form"),
     ('fallback: {sglang: "torch.mul"}', "fallback: {}", 47, "fallback: is empty"),
     ("fallback:", "maturity: done\nfallback:", 47, "maturity: 'done' is not a valid value"),

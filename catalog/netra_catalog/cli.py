@@ -93,7 +93,7 @@ def show(tactic_id: str, as_json: bool) -> None:
     click.echo(f"  commits    {', '.join(effects.commits) or 'nothing'}")
     second = f"; exact: {numerics.exact.metric} {numerics.exact.value}" if numerics.exact else ""
     click.echo(
-        f"  numerics   {numerics.decides}: {numerics.metric} {numerics.value}, "
+        f"  numerics   {numerics.decides}: {numerics.allowed}, "
         f"matrix model {numerics.matrix_model}{second}"
     )
     for engine, path in tactic.fallback.items():
@@ -135,7 +135,7 @@ def _document(tactic: Tactic) -> dict[str, Any]:
         },
         "numerics": {
             "decides": numerics.decides, "metric": numerics.metric, "value": numerics.value,
-            "matrix_model": numerics.matrix_model,
+            "relative": numerics.relative, "matrix_model": numerics.matrix_model,
             "exact": numerics.exact
             and {"metric": numerics.exact.metric, "value": numerics.exact.value},
         },

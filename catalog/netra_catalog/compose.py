@@ -261,7 +261,13 @@ class Composer:
             value = self._allowed(("numerics", "exact"), data["exact"])
             second = ExactCheck(data["exact"]["metric"], value)
         value = self._allowed(("numerics",), data)
-        return Numerics(data["decides"], data["metric"], value, data["matrix_model"], second)
+        relative = float(data.get("relative", 0))
+        if relative and data["metric"] != "bound":
+            here = ("numerics", "relative")
+            self.problem(here, f"numerics.relative: only a bound has one, not {data['metric']}")
+        return Numerics(
+            data["decides"], data["metric"], value, data["matrix_model"], second, relative
+        )
 
     def _allowed(self, where: Where, data: dict[str, Any]) -> int | float:
         metric, value = data["metric"], data["value"]

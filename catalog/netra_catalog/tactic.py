@@ -67,11 +67,20 @@ class ExactCheck:
 
 @dataclass(frozen=True)
 class Numerics:
+    """`relative` is the part of a bound that grows with the value: value + relative * |want|."""
+
     decides: str
     metric: str
     value: int | float
     matrix_model: str
     exact: ExactCheck | None = None
+    relative: float = 0.0
+
+    @property
+    def allowed(self) -> str:
+        """What the metric lets pass, as text."""
+        more = f" + {self.relative:g} * |want|" if self.relative else ""
+        return f"{self.metric} {self.value}{more}"
 
 
 @dataclass(frozen=True)

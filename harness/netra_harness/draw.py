@@ -58,7 +58,10 @@ def make_draw(
         args.update({k: v for k, v in like.args.items() if not isinstance(v, np.ndarray)})
     check_args(oracle, case, args)
     numerics = tactic.numerics
-    checks = [_check(tactic, oracle, args, numerics.decides, numerics.metric, numerics.value)]
+    value: Any = numerics.value
+    if numerics.relative:
+        value = {"abs": value, "rel": numerics.relative}
+    checks = [_check(tactic, oracle, args, numerics.decides, numerics.metric, value)]
     if numerics.exact is not None and numerics.decides != "exact":
         second = numerics.exact
         checks.append(_check(tactic, oracle, args, "exact", second.metric, second.value))
