@@ -92,7 +92,7 @@ HOSTS := base$(if $(filter x86_64,$(shell uname -m)), v3)
 HOST_base := -DNETRA_HOST_NS=host_base
 HOST_v3 := -DNETRA_HOST_NS=host_v3 -march=x86-64-v3
 
-CORE := $(patsubst sim/core/%.cc,%.o,$(wildcard sim/core/*.cc))
+CORE := $(patsubst sim/core/%.cc,%.o,$(wildcard sim/core/*.cc sim/core/check/*.cc))
 EXEC := $(patsubst sim/core/exec/%.cc,%.o,$(wildcard sim/core/exec/*.cc))
 SIMOBJECTS := $(CORE) $(foreach host,$(HOSTS),$(EXEC:%=$(host)/%))
 HIPLINKS := libamdhip64.so libamdhip64.so.6 libamdhip64.so.5

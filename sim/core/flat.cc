@@ -14,14 +14,10 @@ namespace {
 constexpr uint32_t kSharedHigh = 0x00010000, kPrivateHigh = 0x00020000;
 
 uint8_t* scratch_bytes_at(Wave& w, const Insn& i, unsigned lane, uint32_t offset, uint32_t bytes) {
-  if (offset > w.scratch_bytes || bytes > w.scratch_bytes - offset) {
-    fault_address(w, i, lane, offset, bytes, "scratch");
-    return nullptr;
-  }
+  if (offset > w.scratch_limit || bytes > w.scratch_limit - offset)
+    return scratch_bytes_slow(w, i, lane, offset, bytes);
   return w.scratch + static_cast<size_t>(lane) * w.scratch_bytes + offset;
 }
-
-enum class Space : uint8_t { global, lds, scratch };
 
 // The address of a lane, by class: its memory, and the host's address of that.
 struct Resolver {

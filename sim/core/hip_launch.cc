@@ -9,7 +9,7 @@ namespace netra::hip {
 namespace {
 
 constexpr uint8_t kPoison = 0xa5;   // kernarg bytes that no argument covers: garbage on hardware
-constexpr size_t kMostFindings = 10000;
+constexpr size_t kMostFindings = 1000;
 
 bool is_hidden(const KernelArg& arg) { return arg.value_kind.compare(0, 7, "hidden_") == 0; }
 
@@ -224,8 +224,11 @@ void run_kernel(Device& device, const KernelOp& op) {
   if (result.hip_error != 0) set_fault(device, result.hip_error, result.fault);
   std::lock_guard lock(rt.mutex);
   rt.last_counters = std::move(result.counters);
-  for (std::string& finding : result.findings) {
-    if (rt.findings.size() < kMostFindings) rt.findings.push_back(std::move(finding));
+  for (Finding& found : result.findings) {
+    const auto known = std::find_if(rt.findings.begin(), rt.findings.end(),
+                                    [&](const Finding& f) { return f.same_as(found); });
+    if (known != rt.findings.end()) known->count += found.count;
+    else if (rt.findings.size() < kMostFindings) rt.findings.push_back(std::move(found));
   }
 }
 

@@ -126,6 +126,8 @@ Runtime& Runtime::get() {
 // NETRA_SIM_DEVICES lists the devices. One unknown name spoils the list: a program that asked for
 // two targets must not silently run on one.
 Runtime::Runtime() {
+  const char* check = std::getenv("NETRA_SIM_CHECK");
+  options.checked = check != nullptr && std::strcmp(check, "1") == 0;
   const char* value = std::getenv("NETRA_SIM_DEVICES");
   const std::string list = value == nullptr || *value == '\0' ? "gfx950" : value;
   for (size_t at = 0; at <= list.size();) {
@@ -259,6 +261,17 @@ int netraSimSetSeed(uint64_t seed, int on) {
   });
 }
 
+// on != 0: later launches are watched by the sanitizer, on one host thread. The environment variable
+// NETRA_SIM_CHECK=1 starts a process that way.
+int netraSimSetChecked(int on) {
+  return api("netraSimSetChecked", [&] {
+    Runtime& rt = Runtime::get();
+    std::lock_guard lock(rt.mutex);
+    rt.options.checked = on != 0;
+    return hipSuccess;
+  });
+}
+
 // The counters of the last launch as one flat JSON object. Free it with netraSimFree.
 int netraSimCounters(char** out) {
   return api("netraSimCounters", [&] {
@@ -272,17 +285,15 @@ int netraSimCounters(char** out) {
   });
 }
 
-// What the observers reported since the last reset, a JSON list of strings. Free it with
-// netraSimFree.
+// What the observers reported since the last reset: a JSON list of objects (docs/sanitizer.md).
+// Free it with netraSimFree.
 int netraSimFindings(char** out) {
   return api("netraSimFindings", [&] {
-    json::Writer json;
     Runtime& rt = Runtime::get();
     std::lock_guard lock(rt.mutex);
-    json.open('[');
-    for (const std::string& finding : rt.findings) json.string(finding);
-    json.close(']');
-    return static_cast<hipError_t>(give_text(json.text(), out));
+    std::string text = "[";
+    for (const Finding& finding : rt.findings) text += (text.size() > 1 ? "," : "") + finding.json();
+    return static_cast<hipError_t>(give_text(text + "]", out));
   });
 }
 

@@ -142,7 +142,7 @@ class Runtime {
   RunOptions options;
   std::string last_fault;
   std::map<std::string, uint64_t> last_counters;
-  std::vector<std::string> findings;   // since the last reset
+  std::vector<Finding> findings;       // since the last reset, one for each pair of instructions
 
  private:
   Runtime();

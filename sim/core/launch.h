@@ -11,6 +11,8 @@
 
 namespace netra {
 
+struct Watch;
+
 struct LaunchState {
   const Target* target = nullptr;
   const CodeObject* object = nullptr;
@@ -19,6 +21,7 @@ struct LaunchState {
   std::shared_ptr<const RegionTable> regions;
   Launch launch;
   RunOptions options;
+  Watch* watch = nullptr;      // observers; null in a launch that nobody watches
   uint64_t private_base = 0;
   std::atomic<uint64_t> executed{0};
   std::atomic<bool> stop{false};

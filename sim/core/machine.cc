@@ -7,6 +7,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "check/observer.h"
 #include "launch.h"
 #include "program.h"
 #include "wave.h"
@@ -138,7 +139,9 @@ void start_wave(const Dispatch& d, Group& g, uint32_t index, uint32_t hw_slot) {
   w.s[kNull] = 0;
   w.lds = g.lds.data();
   w.lds_bytes = d.lds_bytes;
+  w.lds_limit = s.watch ? 0 : d.lds_bytes;
   w.scratch_bytes = d.scratch_bytes;
+  w.scratch_limit = s.watch ? 0 : d.scratch_bytes;
   w.scratch = g.scratch.data() + static_cast<size_t>(index) * d.lanes * d.scratch_bytes;
 
   // MODE from rsrc1: round and denorm [19:12], DX10_CLAMP 21, IEEE 23, FP16_OVFL 26.
@@ -192,10 +195,13 @@ void start_group(const Dispatch& d, Group& g, uint64_t number) {
   g.scratch.resize(static_cast<size_t>(d.scratch_bytes) * d.lanes * d.waves_per_group);
   for (uint32_t k = 0; k < d.waves_per_group; ++k)
     start_wave(d, g, k, static_cast<uint32_t>(number));
+  if (d.state.watch) d.state.watch->start_group(g);
 }
 
 // ---- Running -------------------------------------------------------------------------------
 
+// One loop in two forms: the observed one tells the watch of each instruction.
+template <bool kObserved>
 uint32_t run_slice(Wave& w, uint32_t quantum) {
   const Insn* code = w.launch->program->code();
   uint32_t left = quantum;
@@ -204,7 +210,15 @@ uint32_t run_slice(Wave& w, uint32_t quantum) {
     ++w.counts[i.tally];
     --left;
     if (w.mode & kModeVskip && is_vector(i.cls)) [[unlikely]] continue;
-    i.execute(w, i);
+    if constexpr (kObserved) {
+      Watch& watch = *w.launch->watch;
+      const Facts& facts = watch.facts[i];
+      watch.before(w, i, facts);
+      i.execute(w, i);
+      if (w.state != State::faulted) watch.after(w, i, facts);
+    } else {
+      i.execute(w, i);
+    }
     if (w.state != State::running) break;
   }
   w.executed += quantum - left;
@@ -305,7 +319,7 @@ class Runner {
   }
 
   void slice(Wave& w, uint32_t quantum) {
-    budget_ += run_slice(w, quantum);
+    budget_ += d_.state.watch ? run_slice<true>(w, quantum) : run_slice<false>(w, quantum);
     if (w.state == State::faulted) return stop(w.fault, w.fault_error);
     if (w.executed > d_.state.options.wave_budget) {
       const Insn& i = d_.state.program->code()[w.ip];
@@ -316,6 +330,8 @@ class Runner {
   }
 
   void deadlock(Group& g) {
+    if (d_.state.watch)
+      for (auto& o : d_.state.watch->observers) o->stuck(g);
     for (Wave& w : g.waves) {
       if (w.state == State::ended) continue;
       const Insn& i = d_.state.program->code()[w.ip ? w.ip - 1 : 0];
@@ -360,6 +376,7 @@ class Runner {
   }
 
   void finish(Group& g) {
+    if (d_.state.watch) d_.state.watch->end_group(g);
     for (const Wave& w : g.waves)
       for (int c = 0; c < kTallies; ++c) counts_[c] += w.counts[c];
     waves_ += g.waves.size();
@@ -434,7 +451,15 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
     d.state.regions = table;
   }
 
-  const bool one_thread = o.seeded || o.checked;
+  // Observers run on one host thread.
+  std::unique_ptr<Watch> watch;
+  if (o.checked) {
+    watch = std::make_unique<Watch>(d.state, d.lanes);
+    attach_checks(*watch, d.state);
+    d.state.watch = watch.get();
+  }
+
+  const bool one_thread = o.seeded || watch;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const uint64_t wanted = o.threads ? o.threads : env_number("NETRA_SIM_THREADS", cores);
   const unsigned threads = one_thread ? 1 : static_cast<unsigned>(std::min({wanted, d.groups, uint64_t{256}}));
@@ -449,6 +474,10 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
   for (const Runner& r : runners)
     for (const auto& [name, value] : r.counters()) result.counters[name] += value;
   result.counters["workgroups"] = d.groups;
+  if (watch) {
+    for (auto& observer : watch->observers) observer->finish(d.state);
+    result.findings = watch->findings.take();
+  }
   result.fault = d.state.fault;
   result.hip_error = d.state.fault_error;
   return result;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/finding.h"
 #include "code_object.h"
 #include "memory.h"
 
@@ -52,7 +53,7 @@ struct RunOptions {
 struct LaunchResult {
   int hip_error = 0;               // 0, 700 (bad address), 719 (anything else a kernel did)
   std::string fault;               // empty when hip_error is 0
-  std::vector<std::string> findings;
+  std::vector<Finding> findings;
   std::map<std::string, uint64_t> counters;   // "instructions", "instructions.vop2", "waves", ...
 };
 

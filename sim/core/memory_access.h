@@ -65,10 +65,7 @@ inline void stored(Part part, uint8_t* p, uint32_t x) {
 // The workgroup's LDS at a byte address. Outside it hardware is silent (a load gives 0, a store is
 // dropped); here it is a fault that names the lane, and null.
 inline uint8_t* lds_bytes(Wave& w, const Insn& i, unsigned lane, uint32_t address, uint32_t bytes) {
-  if (address > w.lds_bytes || bytes > w.lds_bytes - address) {
-    fault_address(w, i, lane, address, bytes, "LDS");
-    return nullptr;
-  }
+  if (address > w.lds_limit || bytes > w.lds_limit - address) return lds_bytes_slow(w, i, lane, address, bytes);
   return w.lds + address;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "hwreg.h"
 #include "launch.h"
@@ -42,6 +43,19 @@ template <class T>
 void write(Wave& w, const Operand& o, typename T::value x) {
   if constexpr (sizeof(x) == 8) write_scalar64(w, o, static_cast<uint64_t>(x));
   else write_scalar(w, o, std::bit_cast<uint32_t>(x));
+}
+
+// What a body does to SCC, from its text: it is written by an assignment and by the EXEC operations,
+// and a mention before that reads it.
+constexpr uint32_t scc_flags(std::string_view body) {
+  uint32_t flags = 0;
+  for (const std::string_view call : {"save_exec(", "wr_exec("})
+    if (body.find(call) != body.npos) flags |= kWritesScc;
+  for (size_t at = body.find("SCC"); at != body.npos; at = body.find("SCC", at + 3)) {
+    if (body.substr(at + 3, 3) == " = ") return flags | kWritesScc;   // what follows is its own
+    flags |= kReadsScc;
+  }
+  return flags;
 }
 
 // Op: D, S0, S1, kReadsD (D is also a source), body(w, i, D, S0, S1).
@@ -212,7 +226,7 @@ constexpr Row own(const char* name, uint8_t archs, Class cls, Execute execute,
     using S0 = T0;                                                                          \
     using S1 = T1;                                                                          \
     static constexpr bool kReadsD = READS_D;                                                \
-    static constexpr uint32_t kFlags = FLAGS;                                               \
+    static constexpr uint32_t kFlags = (FLAGS) | scc_flags(#__VA_ARGS__);                   \
     static inline void body([[maybe_unused]] Wave& w, [[maybe_unused]] const Insn& i,       \
                             [[maybe_unused]] typename TD::value& D,                         \
                             [[maybe_unused]] typename T0::value S0,                         \

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "check/observer.h"
 #include "launch.h"
 
 namespace netra {
@@ -26,17 +27,12 @@ uint64_t cycles(const Wave& w) {
   return 16 * n;
 }
 
-namespace {
-
-// "kernel+0x2c": the function symbol that an address lies behind.
 std::string place_of(const CodeObject& object, uint64_t pc) {
   const Symbol* best = nullptr;
   for (const Symbol& s : object.symbols)
     if (s.function && s.value + object.load_base <= pc && (!best || s.value > best->value)) best = &s;
   return best ? best->name + "+" + hex(pc - object.load_base - best->value) : "no symbol";
 }
-
-}  // namespace
 
 void fault(Wave& w, const Insn& i, int hip_error, const std::string& what) {
   if (w.state == State::faulted) return;
@@ -63,6 +59,25 @@ void fault_address(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint
   fault(w, i, 700, text);
 }
 
+namespace {
+
+// Tells the observers of an access that is about to happen.
+void report(Wave& w, const Insn& i, Space space, unsigned lane, uint64_t address, uint32_t bytes, uint8_t* host) {
+  const uint32_t flags = i.row->flags;
+  const bool dma = flags & kLoad && flags & kReadsM0 && i.cls != Class::ds;
+  MemoryAccess a;
+  a.space = space;
+  a.write = flags & (kStore | kAtomic) || (dma && space == Space::lds);
+  a.read = flags & kAtomic || !a.write;
+  a.lane = static_cast<uint8_t>(lane);
+  a.bytes = bytes;
+  a.address = address;
+  a.host = host;
+  w.launch->watch->accesses.push_back(a);
+}
+
+}  // namespace
+
 uint8_t* global_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint32_t bytes,
                            bool write) {
   const Region* r = Memory::find(*w.launch->regions, address);
@@ -74,8 +89,29 @@ uint8_t* global_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint64_t addre
     fault_address(w, i, lane, address, bytes, "read-only memory: write");
     return nullptr;
   }
-  w.region = r;
-  return reinterpret_cast<uint8_t*>(address);
+  uint8_t* host = reinterpret_cast<uint8_t*>(address);
+  if (w.launch->watch) report(w, i, Space::global, lane, address, bytes, host);   // and no short cut
+  else w.region = r;
+  return host;
+}
+
+uint8_t* lds_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t address, uint32_t bytes) {
+  if (address > w.lds_bytes || bytes > w.lds_bytes - address) {
+    fault_address(w, i, lane, address, bytes, "LDS");
+    return nullptr;
+  }
+  report(w, i, Space::lds, lane, address, bytes, w.lds + address);
+  return w.lds + address;
+}
+
+uint8_t* scratch_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t offset, uint32_t bytes) {
+  if (offset > w.scratch_bytes || bytes > w.scratch_bytes - offset) {
+    fault_address(w, i, lane, offset, bytes, "scratch");
+    return nullptr;
+  }
+  uint8_t* host = w.scratch + static_cast<size_t>(lane) * w.scratch_bytes + offset;
+  report(w, i, Space::scratch, lane, offset, bytes, host);
+  return host;
 }
 
 uint32_t read_special(const Wave& w, Special which, int dword) {
@@ -99,6 +135,8 @@ void release_barrier(Group& g) {
   for (Wave& w : g.waves)
     if (w.state == State::barrier) w.state = State::running;
   g.waiting = 0;
+  if (Watch* watch = g.waves[0].launch->watch)
+    for (auto& o : watch->observers) o->barrier_released(g);
 }
 
 }  // namespace

@@ -12,10 +12,13 @@
 
 namespace netra {
 
+enum class Space : uint8_t { global, lds, scratch };
+
 enum class State : uint8_t { running, barrier, ended, faulted };
 
 struct LaunchState;
 struct Group;
+struct CodeObject;
 
 // MODE register fields (both ISA guides, "Mode register").
 inline constexpr uint32_t kModeDx10Clamp = 1u << 8, kModeIeee = 1u << 9, kModeFp16Ovfl = 1u << 23,
@@ -38,6 +41,8 @@ struct Wave {
   const Region* region = nullptr;             // the region hit last
   uint8_t* lds = nullptr;
   uint32_t lds_bytes = 0;
+  // What an access may reach before it takes the slow path: all of it, or nothing when observed.
+  uint32_t lds_limit = 0, scratch_limit = 0;
   uint8_t* scratch = nullptr;    // [lane][scratch_bytes]
   uint32_t scratch_bytes = 0;    // per lane
   uint64_t scratch_base = 0;     // the address that FLAT_SCRATCH would hold
@@ -85,6 +90,8 @@ struct Group {
 
 // Stops the wave: the message gets kernel, pc, line and wave in front.
 [[gnu::cold]] void fault(Wave& w, const Insn& i, int hip_error, const std::string& what);
+// "kernel+0x2c": the function that a loaded address lies in.
+std::string place_of(const CodeObject& object, uint64_t pc);
 // A memory fault: adds the lane, the address and the nearest region.
 [[gnu::cold]] void fault_address(Wave& w, const Insn& i, unsigned lane, uint64_t address,
                                  uint32_t bytes, const char* what);
@@ -100,6 +107,10 @@ inline uint8_t* global_bytes(Wave& w, const Insn& i, unsigned lane, uint64_t add
     return reinterpret_cast<uint8_t*>(address);
   return global_bytes_slow(w, i, lane, address, bytes, write);
 }
+
+// The same for LDS and scratch of a lane: past the limit that the wave runs with.
+uint8_t* lds_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t address, uint32_t bytes);
+uint8_t* scratch_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t offset, uint32_t bytes);
 
 // A clock that moves with every instruction of the wave, for s_memtime and SHADER_CYCLES.
 uint64_t cycles(const Wave& w);

@@ -12,6 +12,7 @@ from netra_sim.library import (
     library_path,
     reset,
     rows,
+    set_checked,
     set_seed,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "library_path",
     "reset",
     "rows",
+    "set_checked",
     "set_seed",
 ]

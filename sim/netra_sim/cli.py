@@ -13,7 +13,7 @@ from netra_catalog.errors import NetraError, UsageError, nearest
 from netra_catalog.paths import ARCHES
 
 import netra_sim
-from netra_sim import arguments
+from netra_sim import arguments, sanitizer
 from netra_sim.hip import Hip, HipError
 
 _FILL = 0xA5  # what a buffer without contents holds: an unwritten element shows
@@ -93,6 +93,7 @@ def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
               help="Writes a buffer after the run, as .npy or raw bytes.")
 @click.option("--arch", type=click.Choice(ARCHES), help="Refuse an object for another target.")
 @click.option("--seed", default=str(_DEFAULT_SEED), help="Schedule seed, or `random`.")
+@click.option("--sanitize", is_flag=True, help="Watch the run (docs/sanitizer.md); errors exit 1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def run(
     file: Path,
@@ -104,6 +105,7 @@ def run(
     saves: tuple[str, ...],
     arch: str | None,
     seed: str,
+    sanitize: bool,
     as_json: bool,
 ) -> None:
     """Runs KERNEL of FILE once on the simulator."""
@@ -125,10 +127,13 @@ def run(
 
     # The device is the object's; an environment that names others does not apply here.
     os.environ["NETRA_SIM_DEVICES"] = document["arch"]
+    netra_sim.set_checked(sanitize)
     try:
         outputs = _launch(file, by_name[kernel], given, grid, block, lds, number, set(targets))
     except HipError as error:
         fault = netra_sim.last_fault()
+        for finding in netra_sim.findings():
+            click.echo(sanitizer.text(finding), err=True)
         raise NetraError(fault or str(error), where=f"{file}: {kernel}") from None
     for name, path in targets.items():
         arguments.save(path, given[name], outputs[name])
@@ -211,5 +216,15 @@ def _report(kernel: str, targets: dict[str, Path], as_json: bool, seed: int) -> 
             click.echo(f"saved {name} to {path}")
         click.echo(f"{kernel}: {counters.get('instructions', 0)} instructions, "
                    f"{counters.get('waves', 0)} waves")
-    if findings:
-        raise NetraError("the simulator found:\n  " + "\n  ".join(findings))
+    if as_json:
+        _exit(findings)
+        return
+    for finding in findings:
+        click.echo(sanitizer.text(finding), err=True)
+    _exit(findings)
+
+
+def _exit(findings: list[dict[str, Any]]) -> None:
+    """Errors are the caller's failure; warnings are shown and pass."""
+    if sanitizer.errors(findings):
+        raise NetraError("the sanitizer found " + sanitizer.summary(findings))

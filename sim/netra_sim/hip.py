@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,20 @@ class Hip:
     def last_fault(self) -> str:
         """The simulator's words on the last kernel fault; "" on other libraries."""
         return self._text(self._fault)
+
+    def sanitize(self, on: bool = True) -> None:
+        """Simulator: later launches are watched by the checks of docs/sanitizer.md."""
+        self.call("netraSimSetChecked", ctypes.c_int(on))
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What the simulator's checks reported since the last reset."""
+        text = ctypes.c_void_p()
+        self.call("netraSimFindings", ctypes.byref(text))
+        try:
+            found = json.loads(ctypes.string_at(text.value or 0))
+        finally:
+            self.library.netraSimFree(text)
+        return list(found)
 
     @staticmethod
     def _text(function: Any) -> str:

@@ -54,6 +54,7 @@ def load() -> ctypes.CDLL:
         library.netraSimLastError.argtypes = []
         library.netraSimLastError.restype = ctypes.c_char_p
         library.netraSimReset.argtypes = []
+        library.netraSimSetChecked.argtypes = [ctypes.c_int]
         library.netraSimSetSeed.argtypes = [ctypes.c_uint64, ctypes.c_int]
     except AttributeError:
         raise ToolError(f"{path} is no simulator of Netra's (ROCm's library?)") from None
@@ -124,8 +125,13 @@ def counters() -> dict[str, int]:
     return dict(_document(pointer) or {})
 
 
-def findings() -> list[str]:
-    """What the checks reported since the last reset."""
+def set_checked(on: bool) -> None:
+    """Later launches are watched by the sanitizer; NETRA_SIM_CHECK=1 starts a process that way."""
+    load().netraSimSetChecked(int(on))
+
+
+def findings() -> list[dict[str, Any]]:
+    """What the checks reported since the last reset (docs/sanitizer.md has the keys)."""
     pointer = ctypes.c_void_p()
     load().netraSimFindings(ctypes.byref(pointer))
     return list(_document(pointer) or [])

@@ -1,0 +1,16 @@
+// Which observers a checked launch has.
+#include "../launch.h"
+#include "observer.h"
+#include "wait_states.h"
+
+namespace netra {
+
+Watch::Watch(const LaunchState& launch, uint32_t lanes)
+    : facts(*launch.program, launch.object->arch == "gfx950" ? kGfx950 : kGfx1151, lanes),
+      findings(launch) {}
+
+void attach_checks(Watch& watch, LaunchState& launch) {
+  watch.observers.push_back(make_wait_states(watch, launch));
+}
+
+}  // namespace netra
