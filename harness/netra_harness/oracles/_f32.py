@@ -73,6 +73,20 @@ def fma(a: Array, b: Array, c: Array) -> F32:
     return _nan(result, a, b, np.where(invalid, np.float32(0), c))
 
 
+def div(a: Array, b: Array) -> F32:
+    """a / b as IEEE has it."""
+    with np.errstate(all="ignore"):
+        return _nan(np.divide(a, b, dtype=np.float32), a, b)
+
+
+def dot2_fma_chain(a: Array, b: Array, c: Array) -> F32:
+    """c + a[..., 0] b[..., 0] + a[..., 1] b[..., 1] of bf16 factors, under the model `fma_chain`:
+    two fused steps in this order; subnormal factors, accumulator and result count as zeros."""
+    a, b = _flush(a), _flush(b)
+    first = fma(a[..., 0], b[..., 0], _flush(c))
+    return _flush(fma(a[..., 1], b[..., 1], first))
+
+
 def rcp(x: Array) -> F32:
     """1 / x.  A subnormal counts as 0 of its sign, before and after."""
     with np.errstate(all="ignore"):
