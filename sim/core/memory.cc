@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kPage = 4096;
 // Far from anything that a Linux process maps by itself, and above 2^32 by a wide margin.
 constexpr uint64_t kArenaHint = 0x2000'0000'0000;
-constexpr uint64_t kArenaSize = 0x1000'0000'0000;   // 16 TiB of addresses, no memory
+constexpr uint64_t kArenaSize = 0x100'0000'0000;    // 1 TiB of addresses, no memory: a process may
+                                                    // hold many copies of the library
 constexpr uint64_t kArenaLeast = 0x10'0000'0000;    // 64 GiB, where address space is rationed
 constexpr uint64_t kArenaLowest = 0x1'0000'0000;    // truncated pointers must miss every region
 // Unmapped bytes between neighbours: an index that is off by a row or a tile still hits nothing.
