@@ -14,6 +14,7 @@ import sim_rows
 import softfloat as sf
 from integers import columns, pack, signed
 from netra_sim.hip import Hip
+from others import COMPARES
 from sim_programs import (
     ARCHES,
     CARRY,
@@ -169,6 +170,60 @@ for _word, _power in (("mul:2", 1), ("mul:4", 2), ("div:2", -1)):
         sf.add(r[2][k], r[3][k], "f32", OMOD), p, OMOD), mode=OMOD)
     both(f"omod {_word} without effect", f"v_add_f32_e64 v8, v2, v3 {_word}",
          lambda r, e, k: sf.add(r[2][k], r[3][k], "f32", PLAIN))
+
+# ---- signs, clamp and omod of conversions; of DPP sources; of pairs ---------------------------
+
+
+def _row(name: str, r: Registers, k: int, *signs: str, mode: Mode = PLAIN) -> int:
+    """A row on v2 and v3, each "" as it is, "-" negated, "||" without its sign or "-||"."""
+    sources = []
+    for register, sign in zip((2, 3), signs, strict=False):
+        x = r[register][k] & (U32 >> 1 if "||" in sign else U32)
+        sources.append(x ^ (1 << 31 if "-" in sign else 0))
+    return floats.ROWS[name](mode, *sources)
+
+
+both("v_cvt_i32_f32 neg abs", "v_cvt_i32_f32_e64 v8, -|v2|",
+     lambda r, e, k: _row("v_cvt_i32_f32", r, k, "-||"))
+both("v_cvt_f64_f32 neg", "v_cvt_f64_f32_e64 v[8:9], -v2",
+     lambda r, e, k: _pair(_row("v_cvt_f64_f32", r, k, "-")))
+gfx9("v_cvt_f16_f32 neg abs clamp", "v_cvt_f16_f32_e64 v8, -|v2| clamp", lambda r, e, k: clamped(
+    _row("v_cvt_f16_f32", r, k, "-||"), "f16", PLAIN))
+gfx11("v_cvt_f16_f32 neg clamp", "v_cvt_f16_f32_e64 v8.l, -v2 clamp", lambda r, e, k: (
+    r[8][k] >> 16 << 16 | clamped(_row("v_cvt_f16_f32", r, k, "-"), "f16", PLAIN)))
+both("v_cvt_f32_i32 clamp", "v_cvt_f32_i32_e64 v8, v2 clamp",
+     lambda r, e, k: clamped(_row("v_cvt_f32_i32", r, k, ""), "f32", PLAIN))
+both("v_cvt_f32_i32 mul:4", "v_cvt_f32_i32_e64 v8, v2 mul:4",
+     lambda r, e, k: scaled(_row("v_cvt_f32_i32", r, k, "", mode=OMOD), 2, OMOD), mode=OMOD)
+both("v_cvt_f32_ubyte2 clamp", "v_cvt_f32_ubyte2_e64 v8, v2 clamp",
+     lambda r, e, k: f32(min(1, r[2][k] >> 16 & 255)))
+gfx9("v_cvt_pk_bf16_f32 neg abs", "v_cvt_pk_bf16_f32 v8, -v2, |v3|",
+     lambda r, e, k: _row("v_cvt_pk_bf16_f32", r, k, "-", "||"))
+gfx9("v_cvt_pk_f16_f32 neg abs", "v_cvt_pk_f16_f32 v8, -v2, |v3|",
+     lambda r, e, k: _row("v_cvt_pk_f16_f32", r, k, "-", "||"))
+gfx9("v_cvt_pkrtz_f16_f32 abs neg", "v_cvt_pkrtz_f16_f32_e64 v8, |v2|, -v3",
+     lambda r, e, k: _row("v_cvt_pkrtz_f16_f32", r, k, "||", "-"))
+gfx11("v_cvt_pk_rtz_f16_f32 abs neg", "v_cvt_pk_rtz_f16_f32_e64 v8, |v2|, -v3",
+      lambda r, e, k: _row("v_cvt_pk_rtz_f16_f32", r, k, "||", "-"))
+gfx11("v_cvt_pk_i16_f32 neg abs", "v_cvt_pk_i16_f32 v8, -v2, |v3|",
+      lambda r, e, k: _row("v_cvt_pk_i16_f32", r, k, "-", "||"))
+both("DPP neg abs", "v_add_f32_dpp v8, -v2, |v3| quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf"
+     " bound_ctrl:1", lambda r, e, k: sf.add(
+         (r[2][k ^ 1] if e >> (k ^ 1) & 1 else 0) ^ 1 << 31, r[3][k] & U32 >> 1, "f32", PLAIN))
+gfx9("v_pk_mul_f32 by a pair of SGPRs", "s_mov_b32 s20, 2.0\n s_mov_b32 s21, 0.5\n"
+     " v_pk_mul_f32 v[8:9], v[2:3], s[20:21]", lambda r, e, k: (
+         sf.mul(r[2][k], f32(2), "f32", PLAIN), sf.mul(r[3][k], f32(Fraction(1, 2)), "f32", PLAIN)))
+gfx9("clamp of a compare", "v_cmp_lt_f32_e64 MASK, v2, v3 clamp", lambda r, e, k: (
+    r[8][k], r[9][k], COMPARES["lt_f32"](PLAIN, r[2][k], r[3][k])))
+# 1 * 2^-53 + 1 lies halfway between two numbers.
+for _round, _low in ((sf.NEAREST, 0), (sf.UP, 1), (sf.DOWN, 0), (sf.ZERO, 0)):
+    both("v_fma_f64 by MODE", "v_mov_b32 v10, 0\n v_mov_b32 v11, 0x3ff00000\n v_mov_b32 v12, 0\n"
+         " v_mov_b32 v13, 0x3ca00000\n v_fma_f64 v[8:9], v[10:11], v[12:13], v[10:11]",
+         lambda r, e, k, low=_low: (low, 0x3FF00000), mode=Mode(round64=_round))
+    gfx9("v_fmac_f64 by MODE", "v_mov_b32 v8, 0\n v_mov_b32 v9, 0x3ff00000\n v_mov_b32 v12, 0\n"
+         " v_mov_b32 v13, 0x3ca00000\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0x3ff00000\n"
+         " v_fmac_f64_e64 v[8:9], v[10:11], v[12:13]",
+         lambda r, e, k, low=_low: (low, 0x3FF00000), mode=Mode(round64=_round))
 
 # ---- masks through DPP -----------------------------------------------------------------------
 _DPP = "row_shr:1 row_mask:0xf bank_mask:0xf"

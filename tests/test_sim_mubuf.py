@@ -177,7 +177,7 @@ def test_swizzled_and_add_tid_loads(bench: Bench) -> None:
                             indices=indices,
                             offsets=offsets,
                             oob=oob,
-                            soffset="s28",
+                            soffset="s28" if index_stride % 2 else 3,
                             swizzle=swizzle,
                             index_stride=index_stride,
                             add_tid=add_tid,
