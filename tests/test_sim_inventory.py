@@ -19,8 +19,6 @@ from replaced_text import ARCHES, ReplacedText
 
 # Left out on purpose, as patterns, and the reason that a kernel is told.
 REFUSED = {
-    "buffer_*_format_*": "typed buffer accesses convert formats",
-    "tbuffer_*": "typed buffer accesses convert formats",
     "image_bvh*": "ray tracing is not simulated",
     "ds_bvh_stack_*": "ray tracing is not simulated",
     "image_*": "images are not simulated",

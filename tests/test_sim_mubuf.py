@@ -339,7 +339,6 @@ def test_faults_and_refusals(bench: Bench) -> None:
     base = bench.buffer(bytes(64))
     word = "b32" if bench.gfx11 else "dword"
     add = "add_u32" if bench.gfx11 else "add"
-    typed = "buffer_load_d16_format_x" if bench.gfx11 else "buffer_load_format_d16_x"
     rows = [
         (f"buffer_load_{word} v12, v4, s[20:23], 0 offen", 700, "out-of-bounds access of 4 bytes"),
         (
@@ -348,12 +347,6 @@ def test_faults_and_refusals(bench: Bench) -> None:
             "0 bytes past the end of hipMalloc",
         ),
         (f"buffer_atomic_{add} v12, off, s[20:23], 0 offset:2", 700, "misaligned atomic"),
-        (f"{typed} v12, off, s[20:23], 0", 719, "typed buffer accesses convert formats"),
-        (
-            "tbuffer_load_format_x v12, off, s[20:23], 0 format:4",
-            719,
-            "typed buffer accesses convert formats",
-        ),
     ]
     if bench.gfx11:
         rows += [

@@ -15,11 +15,11 @@ from driven import DRIVEN, key_of
 
 MODULES = {
     f"test_sim_{name}"
-    for name in ("atomics", "ds", "flat", "lanes", "modifiers", "mubuf", "salu", "smem", "sopp",
-                 "state", "valu")
+    for name in ("atomics", "ds", "flat", "formats", "lanes", "modifiers", "mubuf", "salu", "smem",
+                 "sopp", "state", "valu")
 }
 NOTED = ("sop1", "sop2", "sopc", "sopk", "sopp", "smem", "ds", "flat", "global", "scratch", "mubuf",
-         "vop1", "vop2", "vop3", "vop3p", "vopc", "vopd")
+         "mtbuf", "vop1", "vop2", "vop3", "vop3p", "vopc", "vopd")
 # MFMA and WMMA walk over tables of shapes of their own: test_sim_matrix.py.
 OTHERS = {"mfma", "wmma"}
 # Always a fault: test_sim_sopp.py.

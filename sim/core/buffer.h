@@ -5,6 +5,7 @@
 // rule. Neither target swizzles without its enable bit.
 #pragma once
 
+#include "memory_access.h"
 #include "wave.h"
 
 namespace netra {
@@ -15,7 +16,8 @@ struct Buffer {
   uint32_t oob = 3;
   bool gfx11, swizzle, add_tid, unbound = false;
 
-  Buffer(const Wave& w, const Operand& srsrc) : gfx11(w.gfx11) {
+  // `typed`: the instruction converts formats, so the format bits are not a part of the stride.
+  Buffer(const Wave& w, const Operand& srsrc, bool typed = false) : gfx11(w.gfx11) {
     uint32_t v[4];
     for (int k = 0; k < 4; ++k) v[k] = read_scalar(w, srsrc, k);
     base = static_cast<uint64_t>(v[1] & 0xffff) << 32 | v[0];
@@ -34,7 +36,7 @@ struct Buffer {
       swizzle = v[1] >> 31;
       element = 4;
       // ADD_TID on untyped accesses extends the stride by the data format's four bits.
-      if (add_tid) stride |= (v[3] >> 15 & 15) << 14;
+      if (add_tid && !typed) stride |= (v[3] >> 15 & 15) << 14;
     }
   }
 
@@ -75,6 +77,39 @@ struct Buffer {
     const uint64_t g = index_stride;
     return base + ((r / g) * stride + offset / element * element) * g + r % g * element +
            offset % element + soffset;
+  }
+};
+
+// The memory of a buffer instruction. Operands: [vdata], vaddr, srsrc, soffset.
+struct Fetch {
+  Wave& w;
+  const Insn& i;
+  Buffer buffer;
+  const uint32_t* index = nullptr;
+  const uint32_t* offset = nullptr;
+  uint32_t soffset;
+
+  Fetch(Wave& wave, const Insn& insn, const Access& a, bool typed = false)
+      : w(wave), i(insn), buffer(wave, insn.op[a.base], typed),
+        soffset(read_scalar(wave, insn.op[a.base + 1])) {
+    const Operand& v = i.op[a.vaddr];
+    if (i.idxen) index = w.row(v.index);
+    if (i.offen) offset = w.row(v.index + (i.idxen ? 1u : 0u));
+  }
+  uint32_t offset_of(unsigned lane) const { return (offset ? offset[lane] : 0) + static_cast<uint32_t>(i.offset); }
+  uint32_t index_of(unsigned lane) const { return index ? index[lane] : 0; }
+  // Byte `at` of the access of a lane, `bytes` long: host memory, or null. `in_range` tells a
+  // silent miss from a fault.
+  uint8_t* at(unsigned lane, uint32_t at_byte, uint32_t bytes, bool write, bool* in_range) const {
+    const uint32_t off = offset_of(lane), idx = index_of(lane);
+    *in_range = buffer.in_range(i.idxen, idx, lane, off, at_byte + bytes, soffset);
+    if (!*in_range) return nullptr;
+    return bytes_at(lane, at_byte, bytes, write);
+  }
+  // The same when the range has been checked. Null after a fault.
+  uint8_t* bytes_at(unsigned lane, uint32_t at_byte, uint32_t bytes, bool write) const {
+    const uint64_t address = buffer.address(i.idxen, index_of(lane), lane, uint64_t{offset_of(lane)} + at_byte, soffset);
+    return global_bytes(w, i, lane, address, bytes, write);
   }
 };
 

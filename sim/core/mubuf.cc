@@ -10,32 +10,6 @@
 namespace netra {
 namespace {
 
-// Operands: [vdata], vaddr, srsrc, soffset.
-struct Fetch {
-  Wave& w;
-  const Insn& i;
-  Buffer buffer;
-  const uint32_t* index = nullptr;
-  const uint32_t* offset = nullptr;
-  uint32_t soffset;
-
-  Fetch(Wave& wave, const Insn& insn, const Access& a)
-      : w(wave), i(insn), buffer(wave, insn.op[a.base]), soffset(read_scalar(wave, insn.op[a.base + 1])) {
-    const Operand& v = i.op[a.vaddr];
-    if (i.idxen) index = w.row(v.index);
-    if (i.offen) offset = w.row(v.index + (i.idxen ? 1u : 0u));
-  }
-  // Byte `at` of the access of a lane, `bytes` long: host memory, or null. `in_range` tells a
-  // silent miss from a fault.
-  uint8_t* at(unsigned lane, uint32_t at_byte, uint32_t bytes, bool write, bool* in_range) const {
-    const uint32_t off = (offset ? offset[lane] : 0) + static_cast<uint32_t>(i.offset);
-    const uint32_t idx = index ? index[lane] : 0;
-    *in_range = buffer.in_range(i.idxen, idx, lane, off, at_byte + bytes, soffset);
-    if (!*in_range) return nullptr;
-    return global_bytes(w, i, lane, buffer.address(i.idxen, idx, lane, uint64_t{off} + at_byte, soffset), bytes, write);
-  }
-};
-
 void load(Wave& w, const Insn& i) {
   const Access a(i.row->data);
   const Fetch f(w, i, a);

@@ -2,6 +2,7 @@
 //
 // Nothing is guessed: a word that is neither an operand nor a modifier of the tables below makes
 // the instruction refuse to execute, with that word in the message.
+#include "format.h"
 #include "program.h"
 
 #include <cctype>
@@ -305,7 +306,14 @@ bool parse_modifier(const std::string& word, Insn* n) {
     n->mods |= kModBitop;
     return done();
   }
-  if (c.eat("format:")) return n->mods |= kModFormat, true;
+  if (c.eat("format:")) {
+    Format f;
+    const bool number = std::isdigit(static_cast<unsigned char>(*c.p));   // past the table: invalid
+    if (number) f.layout = 0;
+    else if (!parse_format(c.p, &f)) return false;
+    n->imm = 0x100u | f.layout | static_cast<uint32_t>(f.kind) << 4;
+    return n->mods |= kModFormat, true;
+  }
   if (c.eat("quad_perm:[")) {
     n->dpp.ctrl = DppCtrl::quad_perm;
     n->mods |= kModDpp;

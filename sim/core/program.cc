@@ -357,7 +357,7 @@ class Binder {
     if (row.cls == Class::global) {
       at = static_cast<int>(vaddr);
       want = i->op[base].kind == Kind::off ? 2 : 1;
-    } else if (row.cls == Class::mubuf && i->operands > static_cast<int>(vaddr) && row.slots > 2) {
+    } else if ((row.cls == Class::mubuf || row.cls == Class::mtbuf) && i->operands > static_cast<int>(vaddr) && row.slots > 2) {
       at = static_cast<int>(vaddr);
       want = i->offen + i->idxen;
       if (i->op[at].kind == Kind::off || i->op[at].kind == Kind::none) return want == 0 || (refuse_with(i, "address register is missing"), false);

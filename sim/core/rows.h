@@ -6,7 +6,7 @@
 
 namespace netra {
 
-#define NETRA_SCALAR_TABLES(X) X(sop1) X(sop2) X(sopc) X(sopk) X(sopp) X(smem) X(ds) X(flat) X(mubuf)
+#define NETRA_SCALAR_TABLES(X) X(sop1) X(sop2) X(sopc) X(sopk) X(sopp) X(smem) X(ds) X(flat) X(mubuf) X(mtbuf)
 
 #define NETRA_DECLARE(cls) RowSpan cls##_rows();
 NETRA_SCALAR_TABLES(NETRA_DECLARE)
