@@ -1,9 +1,9 @@
 // gemm_fp8_bf16 - out[i][j] = bf16(a_scale * b_scale * sum over l of a[i][l] * b[j][l])
 //
-// Contract   a f8e4m3fn [m][k], b f8e4m3fn [n][k], out bf16 [m][n]; contiguous, 16-byte aligned (out:
-//            8); byte offsets below 2^32.  m >= 1: rows past it repeat row m - 1 and are not stored.
-//            n and k multiples of 128, k >= 128.  a_scale and b_scale f32, one each.  out is
-//            disjoint from all others.
+// Contract   a f8e4m3fn [m][k], b f8e4m3fn [n][k], out bf16 [m][n]; contiguous, 16-byte aligned
+//            (out: 8); byte offsets below 2^32.  m >= 1: rows past it repeat row m - 1 and are not
+//            stored.  n and k multiples of 128, k >= 128.  a_scale and b_scale f32, one each.  out
+//            is disjoint from all others.
 // Launch     grid (n / 128, ceil(m / 128)), block 256 (4 waves), 65536 bytes of LDS, no scratch.
 // Numerics   products in the matrix units (32x32x64), f32 sums, k ascending from step to step.  The
 //            product of the scales rounds once, sum * scale once, bf16 once, to nearest even.
@@ -77,8 +77,8 @@
         s_load_dword    s[sAScale], s[sAScale:sAScale+1], 0
         s_load_dword    s[sBScale], s[sBScale:sBScale+1], 0
 
-// A wave loads rows 32 wave .. 32 wave + 31 of both tiles, eight rows a load: lane l takes row l / 8,
-// and for place l % 8 in LDS the chunk that belongs there.
+// A wave loads rows 32 wave .. 32 wave + 31 of both tiles, eight rows a load: lane l takes row
+// l / 8, and for place l % 8 in LDS the chunk that belongs there.
 
         s_sub_u32       s[sTmp], s[sM], 1
         v_mov_b32       v[vLast], s[sTmp]
@@ -103,6 +103,7 @@
         v_add_u32       v[vLoadB+\j], v[vLoadB+\j], v[vTmp]
         .endr
         s_lshl_b32      s[sLds], s[sWave], 12
+        s_waitcnt       lgkmcnt(0)                              // the scales
 
 // Lane l of an operand holds row l % 32, and of each 64 columns the chunks l / 32 and 2 + l / 32.
 // Wave w multiplies rows 64 (w % 2) of a's tile with rows 64 (w / 2) of b's.
@@ -123,9 +124,9 @@
         v_add_u32       v[vReadB+\c], s[sTmp+1], v[vReadA+\c]
         v_add_u32       v[vReadA+\c], s[sTmp], v[vReadA+\c]
         .endr
-        .set    .acc, 0
+        .set    .acc, vAcc
         .rept   64
-        v_mov_b32       v[vAcc+.acc], 0
+        v_mov_b32       v[.acc], 0
         .set    .acc, .acc + 1
         .endr
 
@@ -166,10 +167,12 @@
 .Lmultiply:
         .irp    h, 0, 1
         .irp    t, 0, 1
-        ds_read_b128    v[vFragA+16*\h+8*\t:vFragA+16*\h+8*\t+3], v[vReadA+2*\h] offset:4096*\t
-        ds_read_b128    v[vFragA+16*\h+8*\t+4:vFragA+16*\h+8*\t+7], v[vReadA+2*\h+1] offset:4096*\t
-        ds_read_b128    v[vFragB+16*\h+8*\t:vFragB+16*\h+8*\t+3], v[vReadB+2*\h] offset:4096*\t
-        ds_read_b128    v[vFragB+16*\h+8*\t+4:vFragB+16*\h+8*\t+7], v[vReadB+2*\h+1] offset:4096*\t
+        .set    .a, vFragA + 16 * \h + 8 * \t
+        .set    .b, vFragB + 16 * \h + 8 * \t
+        ds_read_b128    v[.a:.a+3], v[vReadA+2*\h] offset:4096*\t
+        ds_read_b128    v[.a+4:.a+7], v[vReadA+2*\h+1] offset:4096*\t
+        ds_read_b128    v[.b:.b+3], v[vReadB+2*\h] offset:4096*\t
+        ds_read_b128    v[.b+4:.b+7], v[vReadB+2*\h+1] offset:4096*\t
         .endr
         .endr
         .irp    c, 0, 1, 2, 3
@@ -179,13 +182,19 @@
         s_waitcnt       lgkmcnt(8)
         .irp    b, 0, 1
         .irp    a, 0, 1
-        v_mfma_f32_32x32x64_f8f6f4 v[vAcc+32*\b+16*\a:vAcc+32*\b+16*\a+15], v[vFragB+8*\b:vFragB+8*\b+7], v[vFragA+8*\a:vFragA+8*\a+7], v[vAcc+32*\b+16*\a:vAcc+32*\b+16*\a+15]
+        .set    .a, vFragA + 8 * \a
+        .set    .b, vFragB + 8 * \b
+        .set    .acc, vAcc + 32 * \b + 16 * \a
+        v_mfma_f32_32x32x64_f8f6f4 v[.acc:.acc+15], v[.b:.b+7], v[.a:.a+7], v[.acc:.acc+15]
         .endr
         .endr
         s_waitcnt       lgkmcnt(0)
         .irp    b, 0, 1
         .irp    a, 0, 1
-        v_mfma_f32_32x32x64_f8f6f4 v[vAcc+32*\b+16*\a:vAcc+32*\b+16*\a+15], v[vFragB+16+8*\b:vFragB+16+8*\b+7], v[vFragA+16+8*\a:vFragA+16+8*\a+7], v[vAcc+32*\b+16*\a:vAcc+32*\b+16*\a+15]
+        .set    .a, vFragA + 16 + 8 * \a
+        .set    .b, vFragB + 16 + 8 * \b
+        .set    .acc, vAcc + 32 * \b + 16 * \a
+        v_mfma_f32_32x32x64_f8f6f4 v[.acc:.acc+15], v[.b:.b+7], v[.a:.a+7], v[.acc:.acc+15]
         .endr
         .endr
         s_cmp_eq_u32    s[sK], 0
@@ -193,12 +202,11 @@
         s_sub_u32       s[sK], s[sK], STEP
         s_branch        .Lstep
 
-// Register 4 q + r of an accumulator, lane l: row 8 q + 4 (l / 32) + r of b, row l % 32 of a. So a lane
-// stores four runs of four bf16 a tile, each 16 bytes behind the one before.
+// Register 4 q + r of an accumulator, lane l: row 8 q + 4 (l / 32) + r of b, row l % 32 of a.  So a
+// lane stores four runs of four bf16 a tile, each 16 bytes behind the one before.  The 21 instructions
+// between an accumulator's last multiplication and its first use are wait states enough (20).
 
 .Lstore:
-        s_nop           15
-        s_nop           7
         v_mov_b32       v[vScale], s[sAScale]
         v_mul_f32       v[vScale], s[sBScale], v[vScale]
         s_and_b32       s[sTmp], s[sWave], 1
@@ -218,12 +226,13 @@
         s_and_saveexec_b64 s[sLive:sLive+1], vcc
         .irp    b, 0, 1
         .irp    q, 0, 1, 2, 3
-        v_mul_f32       v[vAcc+32*\b+16*\a+4*\q], v[vAcc+32*\b+16*\a+4*\q], v[vScale]
-        v_mul_f32       v[vAcc+32*\b+16*\a+4*\q+1], v[vAcc+32*\b+16*\a+4*\q+1], v[vScale]
-        v_mul_f32       v[vAcc+32*\b+16*\a+4*\q+2], v[vAcc+32*\b+16*\a+4*\q+2], v[vScale]
-        v_mul_f32       v[vAcc+32*\b+16*\a+4*\q+3], v[vAcc+32*\b+16*\a+4*\q+3], v[vScale]
-        v_cvt_pk_bf16_f32 v[vPair], v[vAcc+32*\b+16*\a+4*\q], v[vAcc+32*\b+16*\a+4*\q+1]
-        v_cvt_pk_bf16_f32 v[vPair+1], v[vAcc+32*\b+16*\a+4*\q+2], v[vAcc+32*\b+16*\a+4*\q+3]
+        .set    .acc, vAcc + 32 * \b + 16 * \a + 4 * \q
+        v_mul_f32       v[.acc], v[.acc], v[vScale]
+        v_mul_f32       v[.acc+1], v[.acc+1], v[vScale]
+        v_mul_f32       v[.acc+2], v[.acc+2], v[vScale]
+        v_mul_f32       v[.acc+3], v[.acc+3], v[vScale]
+        v_cvt_pk_bf16_f32 v[vPair], v[.acc], v[.acc+1]
+        v_cvt_pk_bf16_f32 v[vPair+1], v[.acc+2], v[.acc+3]
         global_store_dwordx2 v[vOff], v[vPair:vPair+1], s[sOut:sOut+1] offset:64*\b+16*\q
         .endr
         .endr

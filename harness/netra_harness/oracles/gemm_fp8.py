@@ -47,18 +47,20 @@ NAN = 0x7F
 
 def cases(case_set: str, variant: str) -> list[Case]:
     tail = _case("random", 33, 128, 256)
+    picked = _case("picked", 129, 256, 256)
+    infinite = _case("scale_inf", 3, 128, 128)
     if case_set == "mutation":
-        return [tail, _case("picked", 129, 128, 256)]
+        return [tail, picked, infinite]
     quick = [
         tail,
         _case("random", 1, 128, 128),
         _case("random", 130, 256, 384),
         _case("integers", 128, 128, 512),
-        _case("picked", 129, 128, 256),
+        picked,
         _case("nan", 40, 128, 128),
         _case("zero", 5, 128, 128),
         _case("scale_nan", 3, 128, 128),
-        _case("scale_inf", 3, 128, 128),
+        infinite,
     ]
     if case_set == "quick":
         return quick
