@@ -203,8 +203,8 @@
         s_branch        .Lstep
 
 // Register 4 q + r of an accumulator, lane l: row 8 q + 4 (l / 32) + r of b, row l % 32 of a.  So a
-// lane stores four runs of four bf16 a tile, each 16 bytes behind the one before.  The 21 instructions
-// between an accumulator's last multiplication and its first use are wait states enough (20).
+// lane stores four runs of four bf16 a tile, each 16 bytes behind the one before.  Between the last
+// multiplication of an accumulator and its first use are 21 instructions: wait states enough (20).
 
 .Lstore:
         v_mov_b32       v[vScale], s[sAScale]
