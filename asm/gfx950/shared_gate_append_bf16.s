@@ -89,16 +89,14 @@
 
 // The gate of lane 63: rounded, squashed, rounded again.
 
-        v_cvt_pk_bf16_f32 v[vSum], v[vSum], v[vSum]
-        v_lshlrev_b32   v[vSum], 16, v[vSum]
+        v_cvt_pk_bf16_f32 v[vSum], 0, v[vSum]           // the high half: widened as it is rounded
         v_mul_f32       v[vSum], 0xbfb8aa3b, v[vSum]    // -log2(e)
         v_exp_f32       v[vSum], v[vSum]
         s_mul_i32       s[sTmp], s[sRow], 36
         v_add_f32       v[vSum], 1.0, v[vSum]
         v_rcp_f32       v[vSum], v[vSum]
         v_add_u32       v[vLane], s[sTmp], v[vLane]
-        v_cvt_pk_bf16_f32 v[vSum], v[vSum], v[vSum]
-        v_lshlrev_b32   v[vSum], 16, v[vSum]
+        v_cvt_pk_bf16_f32 v[vSum], 0, v[vSum]
 
         s_mov_b32       exec_lo, 0
         s_mov_b32       exec_hi, 0x7f800000

@@ -68,6 +68,20 @@ def make_draw(
     return Draw(args, checks, label)
 
 
+def laid_out(array: Array) -> Array:
+    """The elements of `array` as memory holds them, first to last: a view with gaps, such as some
+    columns of a wider matrix, gets bytes of 0xff there, which are NaNs as floats."""
+    if array.flags.c_contiguous:
+        return array
+    strides = [s // array.itemsize for s in array.strides]
+    if min(strides) < 0:
+        raise ValueError("arrays with negative strides are not laid out")
+    last = sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+    flat = np.full((last + 1) * array.itemsize, 0xFF, np.uint8).view(array.dtype)
+    np.lib.stride_tricks.as_strided(flat, array.shape, array.strides)[...] = array
+    return flat
+
+
 def check_args(oracle: ModuleType, case: Case, args: Mapping[str, Any]) -> None:
     """The oracle must give every input of its OP, as arrays and numbers, and nothing else."""
     op = oracle.OP

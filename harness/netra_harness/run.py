@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -21,7 +21,7 @@ from netra_harness.buffers import BAND, FILL, OTHER_FILL, Buffers, suspicious, u
 from netra_harness.case import GRAPHS, Case, case_rng
 from netra_harness.compare import Comparison, compare
 from netra_harness.device import Device
-from netra_harness.draw import Check, Draw, make_draw
+from netra_harness.draw import Check, Draw, laid_out, make_draw
 from netra_harness.errors import CaptureError
 from netra_harness.hip import HipError
 from netra_harness.results import CaseResult, Failure
@@ -133,7 +133,7 @@ class _Run:
     def allocate(self, draw: Draw) -> None:
         for name, value in draw.args.items():
             if isinstance(value, np.ndarray):
-                self.buffers.allocate(name, value.nbytes)
+                self.buffers.allocate(name, laid_out(value).nbytes)
         for name, (shape, dtype) in self.oracle.outputs(self.case).items():
             self.outputs[name] = (tuple(shape), numpy_dtype(dtype))
             count = int(np.prod(shape, dtype=np.int64))
@@ -152,10 +152,12 @@ class _Run:
                 shape, dtype = self.outputs[arg.name]
             else:
                 shape, dtype = draw.args[arg.name].shape, draw.args[arg.name].dtype
-            dense = Tensor.dense(
-                self.buffers[arg.name].pointer, _name(arg.dtypes, dtype), shape, arg.layout
-            )
-            args[arg.name] = dense
+            buffer, dtype_name = self.buffers[arg.name], _name(arg.dtypes, dtype)
+            made = Tensor.dense(buffer.pointer, dtype_name, shape, arg.layout)
+            if arg.role == "in" and not draw.args[arg.name].flags.c_contiguous:
+                strides = tuple(s // dtype.itemsize for s in draw.args[arg.name].strides)
+                made = replace(made, strides=strides, extent=buffer.size)
+            args[arg.name] = made
         for scalar in self.op.scalars:
             args[scalar.name] = draw.args[scalar.name]
         device = self.device
@@ -199,7 +201,7 @@ class _Run:
         """Inputs in, everything that is only written filled."""
         for name, value in draw.args.items():
             if isinstance(value, np.ndarray):
-                self.buffers.upload(name, value)
+                self.buffers.upload(name, laid_out(value))
         for name in self.outputs:
             if name not in draw.args:
                 self.buffers.fill(name, fill)
@@ -308,9 +310,10 @@ class _Run:
         for name, value in draw.args.items():
             if not isinstance(value, np.ndarray) or name in self.outputs:
                 continue
-            if not self.buffers.holds(name, value):
-                now = self.buffers.download(name, value.shape, value.dtype)
-                verdict = compare(name, now, value, against="what was put there")
+            there = laid_out(value)
+            if not self.buffers.holds(name, there):
+                now = self.buffers.download(name, there.shape, there.dtype)
+                verdict = compare(name, now, there, against="what was put there")
                 self.add("outside", f"the input was overwritten: {verdict.text()}", arm)
 
     def second_opinion(

@@ -61,6 +61,9 @@ def fma(a: Array, b: Array, c: Array) -> F32:
     a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float32) for x in (a, b, c)))
     with np.errstate(all="ignore"):
         product = a.astype(np.float64) * b.astype(np.float64)
+        short = product.astype(np.float32)
+        if (short == product).all():  # as products of bf16 are: only the addition rounds
+            return _nan(short + c, c)
         addend = c.astype(np.float64)
         total = product + addend
         virtual = total - product  # Knuth's exact error of the sum

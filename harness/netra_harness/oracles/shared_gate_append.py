@@ -34,8 +34,8 @@ OP = Op(
     padding="none: a padded row is computed like any other and cannot disturb its neighbours",
     sentinels="ids are copied bit by bit, negative ones too",
     empty="no rows: nothing is launched and nothing written",
-    doc="Appends the shared expert to routed ones.  The variant `rounded_logit` is a linear layer, a "
-    "sigmoid and a concatenation in bf16; `unrounded_logit` is SGLang's fused append.",
+    doc="Appends the shared expert to routed ones.  The variant `rounded_logit` is a linear layer,"
+    " a sigmoid and a concatenation in bf16; `unrounded_logit` is SGLang's fused append.",
 )
 
 VARIANTS = ("rounded_logit", "unrounded_logit")
