@@ -167,10 +167,11 @@ sim-asan: asan gfx950 gfx1151 setup
 	@$(WITH_ASAN) $(BIN)/python -m pytest -q --capture=sys \
 	  $(or $(ARGS),tests/test_inspect.py $(wildcard tests/test_sim*.py))
 
-# Campaigns: N programs (without N: all of them; 100 for csmith), which ones is up to SEED.
+# Campaigns: N programs (without N: all of them; 100 for csmith), which ones is up to SEED; CHECK=1
+# runs them under the sanitizer.
 ctorture csmith vectors: setup sim
 	@$(BIN)/python tools/campaign.py $@ $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(VECTORS),--file '$(VECTORS)') $(ARGS)
+	  $(if $(CHECK),--check) $(if $(VECTORS),--file '$(VECTORS)') $(ARGS)
 
 # ARGS: options of tools/bench.py.
 bench: setup sim gfx950

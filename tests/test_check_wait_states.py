@@ -12,6 +12,7 @@ from hazard_rows import REFUSED, STORE, XDL, XDL_A, Row, mm, rows
 from netra_sim.hip import Hip
 from sim_kernels import private_simulator
 
+
 def nops(n: int) -> list[str]:
     """`n` wait states."""
     return [f"s_nop {min(n - k, 16) - 1}" for k in range(0, n, 16)]

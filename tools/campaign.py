@@ -45,6 +45,7 @@ from netra_catalog.paths import ARCHES
     show_default=True,
     help="Limit for one launch.",
 )
+@click.option("--check", is_flag=True, help="Under the sanitizer, whose errors fail a program.")
 @click.option("--discover", is_flag=True, help="ctorture: find which programs can run.")
 def main(
     campaign: str,
@@ -56,10 +57,13 @@ def main(
     flags: tuple[str, ...],
     workers: int,
     seconds: float,
+    check: bool,
     discover: bool,
 ) -> None:
     """Runs CAMPAIGN on the simulator: all its programs, N of them, or those named."""
-    options = core.Options(count, seed, arches or ARCHES, names, workers, seconds, file, flags)
+    options = core.Options(
+        count, seed, arches or ARCHES, names, workers, seconds, file, flags, check
+    )
     module = importlib.import_module(f"campaigns.{campaign}")
     sys.exit(module.discover(options) if discover else module.run(options))
 

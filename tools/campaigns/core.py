@@ -38,6 +38,7 @@ class Options:
     seconds: float = LAUNCH_SECONDS  # for one launch
     file: str | None = None  # vectors: what was recorded
     flags: tuple[str, ...] = ()  # ctorture and csmith: more options for the compiler
+    check: bool = False  # under the sanitizer, whose errors fail a program
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def choose(names: Sequence[str], options: Options) -> list[str]:
 
 def jobs(tasks: Sequence[Task], options: Options) -> list[workers.Job]:
     """What the workers are given for each task, in order."""
-    environment = simulate.environment(paths.llvm_bin(), options.seconds)
+    environment = simulate.environment(paths.llvm_bin(), options.seconds, options.check)
     limit = options.seconds + 2 * compiler.SECONDS + _MARGIN_SECONDS
     return [
         workers.Job(
@@ -135,7 +136,8 @@ def run(campaign: str, tasks: Sequence[Task], options: Options) -> Tally:
 def again(campaign: str, options: Options, name: str, arch: str) -> str:
     """The command that runs one C program again."""
     flags = "".join(f" --flag={flag}" for flag in options.flags)
-    return f"make {campaign} ARGS='{name} --arch {arch}{flags}'"
+    check = "CHECK=1 " if options.check else ""
+    return f"make {campaign} {check}ARGS='{name} --arch {arch}{flags}'"
 
 
 def show(result: Result) -> None:

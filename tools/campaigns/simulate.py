@@ -11,6 +11,7 @@ from typing import Any
 
 import netra_sim
 from netra_catalog.paths import ARCHES
+from netra_sim import sanitizer
 from netra_sim.hip import Hip, HipError
 
 STARTED, EXITED, ABORTED = 1, 2, 3  # enum state of runtime/result.h
@@ -21,12 +22,13 @@ _GUARD = 256  # bytes behind the output that must stay as they were
 _FILL = 0xA5
 
 
-def environment(llvm: Path, seconds: float) -> dict[str, str]:
+def environment(llvm: Path, seconds: float, check: bool = False) -> dict[str, str]:
     """What a worker must be started with: both devices, the toolchain, the limit of a launch."""
     return {
         "NETRA_SIM_DEVICES": ",".join(ARCHES),
         "NETRA_LLVM_BIN": str(llvm),
         "NETRA_SIM_SECONDS": str(max(1, round(seconds))),
+        "NETRA_SIM_CHECK": str(int(check)),
     }
 
 
@@ -75,9 +77,15 @@ class Module:
             hip.fill(pointer + size, _FILL, _GUARD)
             hip.launch(function, (1, 1, 1), block, struct.pack("<Q", pointer))
             hip.synchronize()
+            found = sanitizer.errors(netra_sim.findings())
+            if found:
+                netra_sim.reset()
+                return Launched(b"", "\n".join(sanitizer.text(one) for one in found))
             data = hip.download(pointer, size + _GUARD)
         except HipError as error:
             fault = netra_sim.last_fault() or str(error)
+            found = sanitizer.errors(netra_sim.findings())
+            fault = "\n".join([*(sanitizer.text(one) for one in found), fault])
             netra_sim.reset()
             return Launched(b"", fault)
         finally:

@@ -115,6 +115,9 @@ Finding* Findings::add(const Wave& w, const Insn& at, const Insn* other, const c
 
 std::vector<Finding> Findings::take() {
   index_.clear();
+  // Errors first: a list that is cut off loses warnings.
+  std::stable_sort(all_.begin(), all_.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return std::move(all_);
 }
 
