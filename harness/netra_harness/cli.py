@@ -105,6 +105,7 @@ def list_command(pattern: str, arch: str | None, as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Rejected and quarantined tactics too.")
 @click.option("--limit", type=click.FloatRange(min=1), help="Seconds that one case may take.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each case.")
+@click.option("--no-sanitize", is_flag=True, help="Do not watch the kernels on the simulator.")
 def validate(
     pattern: str,
     arch: str | None,
@@ -116,17 +117,53 @@ def validate(
     everything: bool,
     limit: float | None,
     verbose: bool,
+    no_sanitize: bool,
 ) -> None:
     """Runs the cases of the tactics that PATTERN selects and compares with their oracles.
 
-    Exit code 0: every case passed. 1: something differs. 2: usage. 4: a tool, a built file or a
-    device is missing.
+    On the simulator every launch is watched by the sanitizer, whose errors fail a case.
+
+    Exit code 0: every case passed. 1: something differs or was found. 2: usage. 4: a tool, a built
+    file or a device is missing.
     """
+    _validate(
+        Settings(
+            pattern, arch, device, seed, case, full, everything, limit, sanitize=not no_sanitize
+        ),
+        as_json,
+        verbose,
+    )
+
+
+@main.command()
+@click.argument("pattern", default="*")
+@_ARCH
+@_SEED
+@_JSON
+@click.option("--case", metavar="NAME", help="Only the case of this name.")
+@click.option("--full", is_flag=True, help="The full case set, not the quick one.")
+@click.option("--all", "everything", is_flag=True, help="Rejected and quarantined tactics too.")
+def sanitize(
+    pattern: str,
+    arch: str | None,
+    seed: int,
+    as_json: bool,
+    case: str | None,
+    full: bool,
+    everything: bool,
+) -> None:
+    """Runs the tactics that PATTERN selects on the simulator, watched (docs/sanitizer.md).
+
+    This is `validate --device sim` by the name of what it looks for; exit codes are the same.
+    """
+    _validate(Settings(pattern, arch, "sim", seed, case, full, everything), as_json, False)
+
+
+def _validate(settings: Settings, as_json: bool, verbose: bool) -> None:
     before = signal.signal(signal.SIGTERM, _terminated)
-    settings = Settings(pattern, arch, device, seed, case, full, everything, limit)
     console = Console(stderr=as_json)
     if as_json:
-        click.echo(f"seed {seed}", err=True)
+        click.echo(f"seed {settings.seed}", err=True)
     shown = reporting.Progressing(console, settings, verbose, quiet=as_json)
     try:
         result = run_validate(settings, shown.started, shown.heard)

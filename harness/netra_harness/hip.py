@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any
 
 from netra_sim.hip import Hip as Launching
 from netra_sim.hip import HipError
@@ -95,6 +96,20 @@ class Hip(Launching):
         if self.simulated:
             self.call("netraSimReset")
         return self.simulated
+
+    def watch(self, on: bool) -> None:
+        """Simulator: the sanitizer watches later launches, or does not; it forgets what was."""
+        if self.simulated:
+            self.call("netraSimReset")
+            self.sanitize(on)
+
+    def watched(self) -> list[dict[str, Any]]:
+        """Simulator: what the sanitizer found since it was asked last."""
+        if not self.simulated:
+            return []
+        found = self.findings()
+        self.call("netraSimForgetFindings")
+        return found
 
     def schedule(self, seed: int) -> None:
         """Simulator: waves and workgroups in the order of this seed from now on."""

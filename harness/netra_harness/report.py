@@ -114,6 +114,10 @@ def show(console: Console, report: Report) -> None:
         for cells in [COLUMNS, *rows]:
             line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
             console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
+    for tactic in report.tactics:
+        for text in tactic.warnings:
+            text = f"{tactic.tactic.id}: {text}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
     console.print(f"seed {report.settings.seed}", markup=False, highlight=False)
     console.print(verdict(report), markup=False, highlight=False, soft_wrap=True)
 
@@ -123,10 +127,12 @@ def verdict(report: Report) -> str:
     cases = sum(len(tactic.names) for tactic in report.tactics)
     failed = sum(len(tactic.failed) for tactic in report.tactics)
     where = {"sim": "the simulator", "hip": "the GPU"}.get(report.device, "GPU and simulator")
+    warned = sum(len(tactic.warnings) for tactic in report.tactics)
+    more = f", {warned} warning{'s' if warned > 1 else ''} of the sanitizer" if warned else ""
     if report.passed:
         return (
             f"passed: {len(report.tactics)} tactics, {cases} cases on {where} "
-            f"in {report.seconds:.1f} s"
+            f"in {report.seconds:.1f} s{more}"
         )
     bad = sum(not tactic.passed for tactic in report.tactics)
-    return f"FAILED: {failed} of {cases} cases, in {bad} of {len(report.tactics)} tactics"
+    return f"FAILED: {failed} of {cases} cases, in {bad} of {len(report.tactics)} tactics{more}"

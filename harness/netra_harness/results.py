@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from netra_sim import sanitizer
+
 # Kinds of failure. `gone` ones say that the process or its device cannot go on.
 KINDS = (
     "mismatch",  # an output differs from an oracle or a capture
@@ -12,6 +14,7 @@ KINDS = (
     "outside",  # something was stored outside an array, or over an input
     "replay",  # a replay differs from the eager launch
     "fault",  # the device stopped the kernel
+    "finding",  # the sanitizer reports an error
     "contract",  # the contract does not admit the case
     "capture",  # a stale or damaged capture
     "error",  # the oracle or the harness itself failed
@@ -43,6 +46,7 @@ class CaseResult:
     against: list[str] = field(default_factory=list)
     worst: dict[str, dict[str, Any]] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)  # of the sanitizer
     seconds: float = 0.0
     launch_seconds: float = 0.0
 
@@ -50,6 +54,15 @@ class CaseResult:
     def passed(self) -> bool:
         """Something ran and was compared, and nothing failed."""
         return not self.failures and bool(self.arms) and bool(self.against)
+
+    def note_findings(self, found: list[sanitizer.Finding]) -> None:
+        """What the sanitizer found: errors are failures and come first, warnings are kept."""
+        arm = self.arms[-1] if self.arms else "set-up"
+        self.failures[:0] = [
+            Failure("finding", sanitizer.text(one), arm, sanitizer.place(one))
+            for one in sanitizer.errors(found)
+        ]
+        self.warnings += [sanitizer.text(one) for one in found if one["severity"] == "warning"]
 
     def json(self) -> dict[str, Any]:
         return {**asdict(self), "passed": self.passed}

@@ -37,12 +37,16 @@ _SOURCE_LINE = re.compile(r"[\w./-]+\.(?:s|inc):\d+")
 
 @dataclass(frozen=True)
 class Options:
-    """How a case is run; `bands` forces guard bands where the device checks bounds itself."""
+    """How a case is run; `bands` forces guard bands where the device checks bounds itself.
+
+    `sanitize` has the simulator watch every launch; a GPU cannot.
+    """
 
     seed: int
     replays: int = QUICK_REPLAYS
     bands: bool = False
     schedule: bool = True
+    sanitize: bool = True
 
 
 class Stop(Exception):
@@ -62,13 +66,17 @@ def run_case(
     band = BAND if options.bands or not device.checks_bounds else 0
     if options.schedule:
         device.hip.schedule(options.seed)
+    device.hip.watch(options.sanitize)
     try:
         with Buffers(device.hip, band) as buffers:
             try:
                 _Run(tactic, oracle, case, device, options, buffers, result).all()
             except HipError as error:
+                result.note_findings(device.hip.watched())
                 result.failures.append(_fault(device, error, result, buffers.text()))
                 raise Stop from None
+            finally:
+                result.note_findings(device.hip.watched())
     except Stop:
         pass
     except CaptureError as error:

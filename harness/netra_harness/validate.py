@@ -40,6 +40,7 @@ class Settings:
     all: bool = False
     limit: float | None = None
     bands: bool = False
+    sanitize: bool = True
 
     @property
     def case_set(self) -> str:
@@ -67,6 +68,14 @@ class TacticReport:
     @property
     def passed(self) -> bool:
         return self.done and bool(self.results) and not self.failed
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the sanitizer warns of, each once; the same two lines may do it in every case."""
+        first: dict[str, str] = {}
+        for text in (text for result in self.results for text in result.warnings):
+            first.setdefault("\n".join(text.splitlines()[:3]), text)
+        return list(first.values())
 
     @property
     def seconds(self) -> float:
@@ -127,6 +136,7 @@ class Report:
                 for result in report.failed
                 for failure in result.failures
             ],
+            "warnings": report.warnings,
             "worst": worst(report.results),
             "kernel_sha256": report.hashes,
             "matrix_model": report.tactic.numerics.matrix_model,
@@ -152,6 +162,7 @@ def rerun(settings: Settings, report: TacticReport, case: str) -> str:
     words = [_program(), "validate", report.tactic.id, "--case", case]
     words += ["--device", report.device, "--seed", str(settings.seed)]
     words += ["--full"] if settings.full else []
+    words += [] if settings.sanitize else ["--no-sanitize"]
     words += ["--all"] if report.tactic.maturity in NOT_VALIDATED else []
     return shlex.join(words)
 
@@ -279,6 +290,7 @@ def _job(settings: Settings, report: TacticReport, case: str) -> workers.Job:
         "seed": settings.seed,
         "device": report.device,
         "bands": settings.bands,
+        "sanitize": settings.sanitize,
     }
     limit = settings.limit or (FULL_LIMIT if settings.full else QUICK_LIMIT)
     environment = {}

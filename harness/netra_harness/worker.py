@@ -40,7 +40,8 @@ def run(job: Job) -> Answer:
         text = f"case {job['case']} is not in the set {job['case_set']}"
         return CaseResult.failed(tactic.id, job["case"], job["seed"], "error", text).json()
     options = Options(job["seed"], replays=_replays(job, module, tactic.variant),
-                      bands=job.get("bands", False))  # fmt: skip
+                      bands=job.get("bands", False),
+                      sanitize=job.get("sanitize", True))  # fmt: skip
     result = run_case(tactic, module, cases[job["case"]], device, options)
     return result.json()
 

@@ -250,6 +250,16 @@ int netraSimReset() {
   });
 }
 
+// Forgets the findings alone.
+int netraSimForgetFindings() {
+  return api("netraSimForgetFindings", [] {
+    Runtime& rt = Runtime::get();
+    std::lock_guard lock(rt.mutex);
+    rt.findings.clear();
+    return hipSuccess;
+  });
+}
+
 // on != 0: later launches run on one host thread in the order that the seed gives.
 int netraSimSetSeed(uint64_t seed, int on) {
   return api("netraSimSetSeed", [&] {

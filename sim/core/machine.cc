@@ -323,15 +323,20 @@ class Runner {
     if (w.state == State::faulted) return stop(w.fault, w.fault_error);
     if (w.executed > d_.state.options.wave_budget) {
       const Insn& i = d_.state.program->code()[w.ip];
+      tell_stuck(*w.group);
       fault(w, i, 719, "a wave executed " + std::to_string(w.executed) +
                            " instructions without ending (budget NETRA_SIM_WAVE_BUDGET)");
       stop(w.fault, w.fault_error);
     }
   }
 
-  void deadlock(Group& g) {
+  void tell_stuck(Group& g) {
     if (d_.state.watch)
       for (auto& o : d_.state.watch->observers) o->stuck(g);
+  }
+
+  void deadlock(Group& g) {
+    tell_stuck(g);
     for (Wave& w : g.waves) {
       if (w.state == State::ended) continue;
       const Insn& i = d_.state.program->code()[w.ip ? w.ip - 1 : 0];
@@ -358,6 +363,7 @@ class Runner {
     for (const auto& g : groups)
       for (Wave& w : g->waves) {
         if (w.state == State::ended || w.state == State::faulted) continue;
+        tell_stuck(*g);
         fault(w, d_.state.program->code()[w.ip], 719, why);
         stop(w.fault, w.fault_error);
         return false;

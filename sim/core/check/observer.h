@@ -41,7 +41,7 @@ class Observer {
   virtual void after(Wave&, const Insn&, const Facts&, Accesses) {}
   // Every live wave has arrived at the barrier, and all go on.
   virtual void barrier_released(Group&) {}
-  // No wave of the group can go on; the launch is about to fault.
+  // No wave of the group can go on, or its budget is spent; the launch is about to fault.
   virtual void stuck(Group&) {}
   // The launch is over: results go to where they belong.
   virtual void finish(LaunchState&) {}
