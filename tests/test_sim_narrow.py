@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import driven
 import narrow
 import numpy as np
 import pytest
@@ -93,6 +94,7 @@ def test_conversions(group: str, functions: Any, compared: dict[str, int]) -> No
         if _group(c) != group:
             continue
         for number, (form, source_at, at) in enumerate(forms(c)):
+            driven.note("gfx950", text(c, form))
             for mode in MODES if number == 0 else (MODES[number % 4],):
                 g = given(c, source_at, rng)
                 got = run(hip, handles[c.name, form], g.words, dwords(c.out_bits), mode)
