@@ -112,14 +112,13 @@ def test_loads(bench: Bench, typed: bool) -> None:
     scene = Scene(bench, 70, 4096)
     scene.data[::7] = 0xFF
     bench.hip.upload(scene.base, scene.data.tobytes())
-    turn = 0
     for layout, kind in available(bench):
         widths, bytes_ = LAYOUTS[layout], size(layout)
         every = shapes(layout, kind)
-        for n, d16, high in [every[turn % len(every)], every[(turn + 3) % len(every)], every[-1]]:
+        for pick in scene.rng.permutation(len(every))[:4]:
+            n, d16, high = every[pick]
             if typed and high:
                 continue
-            turn += 1
             before = scene.state()
             select = 0xFAC if typed else int("".join(
                 oct(int(s))[2:] for s in scene.rng.choice([0, 1, 4, 5, 6, 7], 4)), 8)
@@ -194,7 +193,8 @@ def test_stores(bench: Bench, typed: bool) -> None:
     for layout, kind in pairs:
         widths, bytes_ = LAYOUTS[layout], size(layout)
         every = [s for s in shapes(layout, kind) if s[0] >= len(widths)]
-        for n, d16, high in (every[turn % len(every)], every[-1]):
+        for pick in scene.rng.permutation(len(every))[:2]:
+            n, d16, high = every[pick]
             if typed and high:
                 n, d16, high = every[0]
             place = START + room * turn

@@ -30,7 +30,7 @@ H2H, H2D, D2H, D2D, DEFAULT = 0, 1, 2, 3, 4
 def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hip]:
     """Device 0 is a gfx950, device 1 a gfx1151."""
     folder = tmp_path_factory.mktemp("sim")
-    with sim_kernels.private_simulator(sim_library, folder, "gfx950,gfx1151") as hip:
+    with sim_kernels.private_simulator(sim_library, folder, "gfx950,gfx1151", shared=False) as hip:
         yield hip
 
 

@@ -33,7 +33,7 @@ class Params(ctypes.Structure):
 @pytest.fixture(scope="module")
 def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hip]:
     folder = tmp_path_factory.mktemp("sim")
-    with sim_kernels.private_simulator(sim_library, folder, "gfx950") as hip:
+    with sim_kernels.private_simulator(sim_library, folder, "gfx950", shared=False) as hip:
         yield hip
 
 
