@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -69,6 +70,27 @@ def test_no_row_is_unknown_to_the_decoder(arch: str) -> None:
     printed = {row_of(n) for n in mnemonics.stored(arch)}
     unknown = rows_of(arch) - printed - UNPRINTED
     assert not unknown, f"{arch}: {sorted(unknown)}"
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_assembler_knows_every_name(arch: str, llvm_bin: Path) -> None:
+    """Without operands each is an error, but not the one that the target has no such thing."""
+    names = sorted(n for n in mnemonics.stored(arch) if not n.startswith("v_dual_"))  # in pairs
+    known = set()
+    for attribute in mnemonics.TARGETS[arch]:
+        done = subprocess.run(
+            [str(llvm_bin / "llvm-mc"), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}",
+             f"-mattr={attribute}", "-filetype=null"],
+            input="\n".join([*names, "v_no_such_thing"]), capture_output=True, text=True,
+            check=False,
+        )
+        unknown = {
+            int(n) for n, why in re.findall(r"<stdin>:(\d+):\d+: error: (.*)", done.stderr)
+            if "not supported on this GPU" in why or "invalid instruction" in why
+        }
+        assert len(names) + 1 in unknown
+        known |= {n for k, n in enumerate(names, 1) if k not in unknown}
+    assert known == set(names)
 
 
 def test_exceptions_are_not_stale() -> None:
