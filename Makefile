@@ -19,7 +19,7 @@ LLVM = $(file <build/llvm.txt)
 HOSTCXX = $(file <build/cxx.txt)
 
 .PHONY: help setup gfx950 gfx1151 sim bridge validate test lint wheel clean asan sim-asan FORCE
-.PHONY: ctorture csmith vectors bench
+.PHONY: ctorture csmith vectors bench fuzz
 
 help:
 	@echo 'make setup      .venv, LLVM, C++ compiler (found, or installed with apt as root)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make ctorture   GCC'"'"'s self-checking C programs on the simulator, for both targets; N= SEED='
 	@echo 'make csmith     N random C programs: host and both targets must agree; N= SEED='
 	@echo 'make vectors    recorded instruction programs; VECTORS=FILE N= SEED='
+	@echo 'make fuzz       N damaged inputs for the readers and launches, under sanitizers; N= SEED='
 	@echo 'make bench      how fast the simulator is, against its budget and native C'
 	@echo 'make wheel      dist/*.whl with code objects and bridge inside'
 	@echo 'make clean      remove everything that make made, .venv too'
@@ -86,6 +87,8 @@ FLAGS_bridge := $(CXXFLAGS) -fvisibility=hidden
 FLAGS_sim := $(CXXFLAGS) -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-pass-failed
 FLAGS_asan := $(FLAGS_sim) -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
+FLAGS_fuzz := $(FLAGS_asan) -fsanitize=fuzzer-no-link
+COMPILER_fuzz = $(LLVM)/clang++
 EXEC_sim := -O3
 LINK_sim := -Wl,-z,defs
 HOSTS := base$(if $(filter x86_64,$(shell uname -m)), v3)
@@ -97,20 +100,24 @@ EXEC := $(patsubst sim/core/exec/%.cc,%.o,$(wildcard sim/core/exec/*.cc))
 SIMOBJECTS := $(CORE) $(foreach host,$(HOSTS),$(EXEC:%=$(host)/%))
 HIPLINKS := libamdhip64.so libamdhip64.so.6 libamdhip64.so.5
 
+# $1: flags; $2: the compiler, if not the one that set-up chose
 define compile
 @mkdir -p $(@D)
 @echo 'compile $<'
-@$(HOSTCXX) $1 -MMD -MP -c $< -o $@
+@$(or $2,$(HOSTCXX)) $1 -MMD -MP -c $< -o $@
 endef
 
-# $1: folder in build and suffix of the FLAGS_, EXEC_ and LINK_ variables
-define simulator
+# $1: folder in build and suffix of the FLAGS_, EXEC_, LINK_ and COMPILER_ variables
+define objects
 build/$1/obj/%.o: sim/core/%.cc build/cxx.txt build/flags.txt
-	$$(call compile,$$(FLAGS_$1))
+	$$(call compile,$$(FLAGS_$1),$$(COMPILER_$1))
 $(foreach host,$(HOSTS),
 build/$1/obj/$(host)/%.o: sim/core/exec/%.cc build/cxx.txt build/flags.txt
-	$$(call compile,$$(FLAGS_$1) $$(EXEC_$1) $$(HOST_$(host)))
+	$$(call compile,$$(FLAGS_$1) $$(EXEC_$1) $$(HOST_$(host)),$$(COMPILER_$1))
 )
+-include $(SIMOBJECTS:%.o=build/$1/obj/%.d)
+endef
+define simulator
 build/$1/libamdhip64.so.7: $(SIMOBJECTS:%=build/$1/obj/%) sim/core/hip.map build/sources.txt
 	@echo 'link $$@'
 	@$$(HOSTCXX) -shared -o $$@.tmp $$(filter %.o,$$^) $$(FLAGS_$1) $$(LINK_$1) -ldl \
@@ -119,10 +126,19 @@ build/$1/libamdhip64.so.7: $(SIMOBJECTS:%=build/$1/obj/%) sim/core/hip.map build
 $(HIPLINKS:%=build/$1/%): build/$1/libamdhip64.so.7
 	@ln -sf $$(<F) $$@
 $1: build/$1/libamdhip64.so.7 $(HIPLINKS:%=build/$1/%)
--include $(SIMOBJECTS:%.o=build/$1/obj/%.d)
 endef
-$(eval $(call simulator,sim))
-$(eval $(call simulator,asan))
+$(foreach kind,sim asan fuzz,$(eval $(call objects,$(kind))))
+$(foreach kind,sim asan,$(eval $(call simulator,$(kind))))
+
+# The fuzzer is one program with libFuzzer, which is clang's; the rows for any host are enough.
+FUZZOBJECTS := $(CORE) $(EXEC:%=base/%)
+build/fuzz/obj/program.o: FLAGS_fuzz += -DNETRA_ONE_HOST
+build/fuzz/obj/fuzz.o: sim/fuzz/fuzz.cc build/cxx.txt build/flags.txt
+	$(call compile,$(FLAGS_fuzz) -Isim/core,$(COMPILER_fuzz))
+build/fuzz/fuzz: $(FUZZOBJECTS:%=build/fuzz/obj/%) build/fuzz/obj/fuzz.o build/sources.txt
+	@echo 'link $@'
+	@$(COMPILER_fuzz) -o $@ $(filter %.o,$^) $(FLAGS_asan) -fsanitize=fuzzer -ldl
+-include build/fuzz/obj/fuzz.d
 
 BRIDGEOBJECTS := $(patsubst bridges/hip/%.cc,build/bridge/obj/%.o,$(wildcard bridges/hip/*.cc))
 
@@ -139,7 +155,7 @@ bridge: build/bridge/libnetra_bridge.so
 
 -include $(BRIDGEOBJECTS:.o=.d)
 
-TEXT_flags = $(foreach name,sim asan bridge,$(FLAGS_$(name)) $(EXEC_$(name)) $(LINK_$(name))) $(HOST_v3)
+TEXT_flags = $(foreach name,sim asan fuzz bridge,$(FLAGS_$(name)) $(EXEC_$(name)) $(LINK_$(name))) $(HOST_v3)
 TEXT_sources = $(SIMOBJECTS) $(BRIDGEOBJECTS)
 build/flags.txt build/sources.txt: FORCE
 	@mkdir -p build
@@ -176,6 +192,11 @@ ctorture csmith vectors: setup sim
 # ARGS: options of tools/bench.py.
 bench: setup sim gfx950
 	@$(BIN)/python tools/bench.py $(ARGS)
+
+# N inputs shared by the readers (elf, notes, bundle, text), or with KIND= by one of them or launch.
+fuzz: setup build/fuzz/fuzz gfx950 gfx1151
+	@$(BIN)/python tools/fuzz.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(KIND),--kind $(KIND)) $(ARGS)
 
 wheel: $(BUILT)
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -183,6 +183,13 @@ class Loader {
         return fail(kInvalidImage, "two segments of the object overlap");
       }
     }
+    constexpr uint64_t kMostCode = uint64_t{1} << 28;
+    for (const elf::Segment* s : segments)
+      if (s->flags & elf::kExecutable) object_.code.push_back({s->address, s->file_size});
+    if (!object_.code.empty() &&
+        object_.code.back().address + object_.code.back().size - object_.code.front().address > kMostCode) {
+      return fail(kInvalidImage, "the object's code spans more than 256 MiB");
+    }
     if (memory_ == nullptr) return true;
 
     const uint64_t start = segments.front()->address & ~uint64_t{4095};
@@ -438,6 +445,11 @@ class Loader {
       // are allocated.
       d.vgprs_allocated = blocks * 8;
       d.accum_offset = ((d.rsrc3 & 63) + 1) * 4;
+      if (d.accum_offset > d.vgprs_allocated) {
+        return fail(kInvalidKernelFile, kernel->name + ": the kernel descriptor puts the first AGPR at " +
+                                            std::to_string(d.accum_offset) + " of " +
+                                            std::to_string(d.vgprs_allocated) + " registers");
+      }
       d.sgprs_allocated = static_cast<uint32_t>(round_up(((d.rsrc1 >> 6 & 15) + 1) * 8, 16));
       if (d.wave32) {
         return fail(kInvalidKernelFile, kernel->name + ": the kernel descriptor asks for wave32, "
@@ -447,7 +459,32 @@ class Loader {
       d.vgprs_allocated = blocks * (d.wave32 ? 8 : 4);
       d.accum_offset = d.vgprs_allocated;
     }
-    return entry(symbol, kernel);
+    return starting_state(*kernel) && entry(symbol, kernel);
+  }
+
+  // What the hardware puts into a wave before it starts has to have room there.
+  bool starting_state(const Kernel& kernel) {
+    const Descriptor& d = kernel.descriptor;
+    constexpr uint32_t kMostUserSgprs = 16;
+    static constexpr uint8_t kDwords[] = {4, 2, 2, 2, 2, 2, 1};   // by bit of the properties
+    uint32_t user = d.preload & 127;
+    for (int bit = 0; bit < 7; ++bit) user += (d.properties >> bit & 1) * kDwords[bit];
+    if (user > kMostUserSgprs) {
+      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor asks for " +
+                                          std::to_string(user) + " user SGPRs; a wave has " +
+                                          std::to_string(kMostUserSgprs));
+    }
+    if ((d.preload & 127) != 0 && 4u * ((d.preload >> 7) + (d.preload & 127)) > d.kernarg_bytes) {
+      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor preloads arguments past the " +
+                                          std::to_string(d.kernarg_bytes) + " bytes of the segment");
+    }
+    // Scratch is given to waves in up to 8 MiB.
+    constexpr uint32_t kMostScratch = 8u << 20;
+    if (d.scratch_bytes > kMostScratch / (d.wave32 ? 32 : 64)) {
+      return fail(kInvalidKernelFile, kernel.name + ": " + std::to_string(d.scratch_bytes) +
+                                          " bytes of scratch per lane are more than a wave can have");
+    }
+    return true;
   }
 
   bool entry(const elf::Symbol& symbol, Kernel* kernel) {

@@ -65,9 +65,20 @@ struct CodeObject {
   std::vector<uint8_t> image;      // the ELF file as given
   uint64_t load_base = 0;          // loaded address = ELF address + load_base
   uint64_t text_address = 0, text_size = 0;   // ELF address of .text
+  struct Code {
+    uint64_t address = 0, size = 0;
+  };
+  std::vector<Code> code;          // executable segments, by rising ELF address
   std::vector<Kernel> kernels;
   std::vector<Symbol> symbols;
   std::vector<uint64_t> regions;   // bases in Memory
+
+  // Whether [address, address + bytes), an ELF address, is code that the file holds.
+  bool has_code(uint64_t address, uint64_t bytes) const {
+    for (const Code& c : code)
+      if (address >= c.address && address - c.address <= c.size && bytes <= c.size - (address - c.address)) return true;
+    return false;
+  }
 };
 
 // Parses and checks; throws nothing. On failure returns null, sets `error` to one sentence that

@@ -141,8 +141,12 @@ bool split_comment(std::string* line, uint64_t* address, uint32_t* bytes) {
   return *bytes != 0;
 }
 
-std::shared_ptr<Disassembly> read_text(const std::string& out) {
+}  // namespace
+
+std::shared_ptr<Disassembly> read_disassembly(const std::string& out, const CodeObject& object,
+                                              std::string* error) {
   auto d = std::make_shared<Disassembly>();
+  uint64_t next = 0;
   std::unordered_map<std::string, uint32_t> known;
   uint32_t source = 0;
   size_t at = 0;
@@ -169,13 +173,17 @@ std::shared_ptr<Disassembly> read_text(const std::string& out) {
     TextLine t;
     t.source = source;
     if (!split_comment(&line, &t.address, &t.bytes)) continue;
-    t.text = line.substr(line.find_first_not_of('\t'));
+    const size_t start = line.find_first_not_of('\t');
+    t.text = start == std::string::npos ? "" : line.substr(start);
+    if (t.address < next || t.address % 4 != 0 || t.bytes > 255 || !object.has_code(t.address, t.bytes)) {
+      *error = "the disassembly does not fit the object's code at '" + t.text + "'";
+      return nullptr;
+    }
+    next = t.address + t.bytes;
     d->lines.push_back(std::move(t));
   }
   return d;
 }
-
-}  // namespace
 
 std::shared_ptr<Disassembly> disassemble(const CodeObject& object, bool wave64,
                                          std::string* error) {
@@ -184,7 +192,7 @@ std::shared_ptr<Disassembly> disassemble(const CodeObject& object, bool wave64,
     std::ifstream file(std::string(dir) + "/" + object.sha256 + (wave64 ? ".w64.txt" : ".w32.txt"));
     if (file) {
       const std::string text((std::istreambuf_iterator<char>(file)), {});
-      return read_text(text);
+      return read_disassembly(text, object, error);
     }
   }
   const std::string objdump = find_objdump();
@@ -215,7 +223,7 @@ std::shared_ptr<Disassembly> disassemble(const CodeObject& object, bool wave64,
   std::string out;
   const bool ok = run(argv, &out, error);
   close(fd);
-  return ok ? read_text(out) : nullptr;
+  return ok ? read_disassembly(out, object, error) : nullptr;
 }
 
 }  // namespace netra

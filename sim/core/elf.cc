@@ -150,7 +150,9 @@ class Reader {
     }
     if (names >= count) return fail("the section name table does not exist");
     const Section table_of_names = file_.sections[names];
-    if (table_of_names.type == kNobits) return fail("the section name table has no bytes");
+    if (table_of_names.type == 0 || table_of_names.type == kNobits) {
+      return fail("the section name table has no bytes");
+    }
     for (uint16_t i = 0; i < count; ++i) {
       if (!string(table_of_names.offset, table_of_names.size, name_index[i],
                   &file_.sections[i].name)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <unordered_map>
 
@@ -231,7 +232,17 @@ class Runner {
   Runner(Dispatch& d, std::atomic<uint64_t>& next_group, bool seeded, uint64_t seed)
       : d_(d), next_(next_group), seeded_(seeded), random_{seed} {}
 
+  // The host may have no memory for a workgroup.
   void run() {
+    try {
+      run_groups();
+    } catch (const std::bad_alloc&) {
+      stop(d_.state.kernel->name + ": the host has no memory for a workgroup of it", 719);
+    }
+  }
+
+ private:
+  void run_groups() {
     const uint32_t residents = seeded_ ? kSeededGroups : kFreeGroups;
     std::vector<std::unique_ptr<Group>> groups;
     const auto refill = [&] {
@@ -269,6 +280,8 @@ class Runner {
     for (auto& g : groups) spare_.push_back(std::move(g));
   }
 
+
+ public:
   std::map<std::string, uint64_t> counters() const {
     std::map<std::string, uint64_t> out;
     uint64_t total = 0;

@@ -95,7 +95,7 @@ bool parse_register(Cursor* c, Operand* o) {
     if (!t.number(&first)) return false;
     last = first;
   }
-  if (last < first || last > 1023) return false;
+  if (last < first || last > 1023 || last - first > 63) return false;
   o->index = static_cast<uint16_t>(base + first);
   o->dwords = static_cast<uint8_t>(last - first + 1);
   if (t.eat(".l")) o->half = 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <unordered_map>
 
 #include "exec/table.h"
@@ -13,17 +14,15 @@
 namespace netra {
 namespace {
 
+#if defined(__x86_64__) && !defined(NETRA_ONE_HOST)
 // Whether the rows for AVX2 and FMA run; NETRA_SIM_HOST=base takes the others, to compare them.
 bool use_wide_host() {
-#if defined(__x86_64__)
   const char* chosen = std::getenv("NETRA_SIM_HOST");
   if (chosen && std::strcmp(chosen, "base") == 0) return false;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi2");
-#else
-  return false;
-#endif
 }
+#endif
 
 struct Tables {
   std::vector<const Row*> all;
@@ -37,7 +36,7 @@ struct Tables {
     }
   }
   Tables() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(NETRA_ONE_HOST)
     const bool wide = use_wide_host();
 #define NETRA_ADD(cls) add(wide ? host_v3::cls##_rows() : host_base::cls##_rows());
 #else
@@ -332,6 +331,8 @@ class Binder {
                                                                    : dwords_of(slot.type);
     if (o.kind == Kind::constant) {
       if (slot.role & kWrite) return bad("is written and cannot be a constant");
+      const bool addend = (row.cls == Class::mfma || row.cls == Class::wmma) && k == 3;
+      if (!addend && needs_vgpr(row, k)) return bad("has to be a vector register");
       const bool half = row.flags & kMixed && i->op_sel_hi >> (k - 1) & 1;
       expand_constant(&o, half ? Type::f16 : slot.type, row.flags & kPacked, arch_);
       p_.constants_.emplace_back();
@@ -345,9 +346,31 @@ class Binder {
     if (o.kind == Kind::sgpr && o.index >= kTtmp && o.index < kTtmp + 16) o.index = kNull;
     if (o.kind == Kind::sgpr && o.index == kNull) return true;
     if (o.kind == Kind::special) return slot.role & kWrite ? bad("cannot be written") : true;
+    if (o.kind == Kind::vgpr || o.kind == Kind::agpr) {
+      if (row.cls <= Class::smem) return bad("is a vector register, and this instruction is scalar");
+    } else if (needs_vgpr(row, k)) {
+      return bad("has to be a vector register");
+    }
     if (want && o.dwords != want)
       return bad("names " + std::to_string(o.dwords) + " registers, expected " + std::to_string(want));
     return check_allocation(i, &o);
+  }
+
+  // Operands that the drivers take from the vector file without looking.
+  static bool needs_vgpr(const Row& row, int k) {
+    const Slot& slot = row.slot[k];
+    switch (row.cls) {
+      case Class::mfma: case Class::wmma: return k < 4;
+      case Class::ds: return true;
+      case Class::flat: case Class::global: case Class::scratch: return slot.dwords != 0;
+      case Class::mubuf: return k == static_cast<int>(row.data >> 20 & 7) && slot.dwords != 0;
+      case Class::vop1: case Class::vop2: case Class::vop3: case Class::vop3p: {
+        const std::string_view name = row.name;
+        return slot.role & kWrite && slot.type != Type::mask && name.find("_readlane_") == name.npos &&
+               name.find("_readfirstlane_") == name.npos && name.rfind("v_cmp", 0) != 0;
+      }
+      default: return false;
+    }
   }
 
   // The address registers of a memory instruction: how many depends on the other operands.
@@ -391,6 +414,9 @@ class Binder {
       }
       o->kind = Kind::vgpr;
       o->index = static_cast<uint16_t>(o->index + d.accum_offset);
+    } else if (o->kind == Kind::sgpr && last > kScalarFile) {
+      refuse_with(i, "s" + std::to_string(last - 1) + " does not exist");
+      return false;
     } else if (o->kind == Kind::sgpr && o->index < kFlatScratch) {
       note_used(*i, &p_.used_.sgpr, last);
       // gfx950 allocates SGPRs in the descriptor, six of them for VCC and its neighbours at the

@@ -29,6 +29,10 @@ struct Disassembly {
 // Runs the toolchain's llvm-objdump over the image (disassemble.cc). wave64 matters on gfx1151,
 // where the same bytes print with other mask operands. null and `error` on failure.
 std::shared_ptr<Disassembly> disassemble(const CodeObject& object, bool wave64, std::string* error);
+// Reads that text. null and `error` when it cannot be the text of the object: addresses must rise and
+// lie in the file's code.
+std::shared_ptr<Disassembly> read_disassembly(const std::string& text, const CodeObject& object,
+                                              std::string* error);
 
 // Reads one instruction's text into operands and modifiers (parse.cc). False when the text is not
 // understood; `refusal` then says what is not.
