@@ -75,7 +75,7 @@ def hip(sim_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(autouse=True)
 def budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETRA_SIM_WAVE_BUDGET", "50000")
-    monkeypatch.setenv("NETRA_SIM_LAUNCH_BUDGET", "200000")
+    monkeypatch.setenv("NETRA_SIM_LAUNCH_BUDGET", "5000000")
     monkeypatch.setenv("NETRA_SIM_SECONDS", "5")
 
 

@@ -332,6 +332,8 @@ class Runner {
   }
 
   void slice(Wave& w, uint32_t quantum) {
+    const uint64_t left = d_.state.options.wave_budget - w.executed;   // a wave past it has stopped
+    quantum = static_cast<uint32_t>(std::min<uint64_t>(quantum - 1, left)) + 1;
     budget_ += d_.state.watch ? run_slice<true>(w, quantum) : run_slice<false>(w, quantum);
     if (w.state == State::faulted) return stop(w.fault, w.fault_error);
     if (w.executed > d_.state.options.wave_budget) {
@@ -358,9 +360,9 @@ class Runner {
     }
   }
 
-  // Looked at every million instructions of this thread.
+  // Looked at after each full quantum of this thread: an instruction may take microseconds.
   bool within_budget(const std::vector<std::unique_ptr<Group>>& groups) {
-    if (budget_ < (1u << 20)) return true;
+    if (budget_ < std::min<uint64_t>(kFreeQuantum, d_.state.options.launch_budget)) return true;
     const uint64_t all = d_.state.executed.fetch_add(budget_) + budget_;
     budget_ = 0;
     if (all > d_.state.options.launch_budget)
