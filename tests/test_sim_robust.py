@@ -1,5 +1,6 @@
 """Nothing that a program can do ends the process: code that leaves its code, calls itself without
-end, reads the wild; damaged objects and texts; grids that never finish.  Each is an error with a name.
+end, reads the wild; damaged objects and texts; grids that never finish.  Each is an error that
+says what happened.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import netra_sim
 import pytest
 import sim_kernels
 from netra_sim.hip import Hip, HipError
@@ -47,10 +49,11 @@ CRIMES = {
                       "read-only"),
     "write-to-arguments": ("v_mov_b32 v2, 0\n global_store_{b32} v2, v0, s[0:1]\n s_endpgm\n",
                            "IllegalAddress", "read-only"),
-    "misaligned-atomic": ("s_load_{b64} s[4:5], s[0:1], 0\n v_mov_b32 v2, 2\n s_waitcnt lgkmcnt(0)\n"
-                          " global_atomic_add{u32} v2, v0, s[4:5]\n s_endpgm\n", "IllegalAddress",
+    "misaligned-atomic": ("s_load_{b64} s[4:5], s[0:1], 0\n v_mov_b32 v2, 2\n"
+                          " s_waitcnt lgkmcnt(0)\n global_atomic_add{u32} v2, v0, s[4:5]\n s_endpgm\n", "IllegalAddress",
                           "misaligned"),
-    "lds-overrun": ("v_mov_b32 v2, 0x100\n ds_{write} v2, v0\n s_endpgm\n", "IllegalAddress", "LDS"),
+    "lds-overrun": ("v_mov_b32 v2, 0x100\n ds_{write} v2, v0\n s_endpgm\n",
+                    "IllegalAddress", "LDS"),
     "lds-wrap": ("v_mov_b32 v2, -4\n ds_{write} v2, v0 offset:65535\n s_endpgm\n",
                  "IllegalAddress", "LDS"),
     "scratch-overrun": ("scratch_store_{b32} off, v0, off offset:4\n s_endpgm\n", "IllegalAddress",
@@ -208,17 +211,50 @@ def corpus(kind: str) -> list[Path]:
     return sorted((CORPUS / kind).iterdir()) if (CORPUS / kind).is_dir() else []
 
 
-def test_inputs_that_a_fuzzer_found(hip: Hip, tmp_path: Path) -> None:
-    """Each loads or is refused with a sentence; what loads runs or faults with one."""
-    seen = 0
-    for path in [*corpus("elf"), *corpus("bundle"), *corpus("launch")]:
-        for arch in ARCHES:
-            hip.call("hipSetDevice", ARCHES.index(arch))
+def test_objects_that_a_fuzzer_found(hip: Hip) -> None:
+    """Each loads, or is refused with a sentence."""
+    found = [*corpus("elf"), *corpus("bundle"), *corpus("launch")]
+    assert len(found) >= 100
+    for path in found:
+        for device in range(len(ARCHES)):
+            hip.call("hipSetDevice", device)
             try:
-                module = hip.load_module(path)
+                hip.unload_module(hip.load_module(path))
             except HipError as error:
                 assert error.detail, path.name
-                continue
-            hip.unload_module(module)
-        seen += 1
-    assert seen > 0
+
+
+def test_launches_that_a_fuzzer_found(hip: Hip, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of matrix instructions stops at the budget of a wave."""
+    monkeypatch.setenv("NETRA_SIM_WAVE_BUDGET", "2000")
+    (path,) = corpus("launch")
+    (kernel,) = netra_sim.inspect(path)["kernels"]
+    hip.call("hipSetDevice", 0)
+    module = hip.load_module(path)
+    data = hip.malloc(1 << 24)
+    arguments = struct.pack("<5Q4I", *[data] * 5, *[128] * 4)
+    hip.launch(hip.function(module, kernel["name"]), (1, 1, 1), (256, 1, 1), arguments)
+    with pytest.raises(HipError):
+        hip.synchronize()
+    assert "NETRA_SIM_WAVE_BUDGET" in hip.last_fault()
+    hip.library.netraSimReset()
+    hip.free(data)
+    hip.unload_module(module)
+
+
+def test_texts_that_a_fuzzer_found(
+    hip: Hip, assemble: Assemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the disassembly of an object: it is refused, or the kernel runs, or faults with a name."""
+    monkeypatch.setenv("NETRA_DISASSEMBLY", str(tmp_path))
+    monkeypatch.setenv("NETRA_SIM_WAVE_BUDGET", "2000")
+    good = assemble(sim_kernels.kernel("k", "s_endpgm\n", ARGS, 16)).read_bytes()
+    found = corpus("text")
+    assert len(found) >= 20
+    for path in found:
+        image = good + path.name.encode()
+        (tmp_path / "k.co").write_bytes(image)
+        text = tmp_path / f"{hashlib.sha256(image).hexdigest()}.w64.txt"
+        text.write_bytes(path.read_bytes()[1:])
+        told = run(hip, tmp_path / "k.co", "gfx950", "k", 1)
+        assert told == "" or "k: " in told, (path.name, told)

@@ -100,7 +100,8 @@ def run(kind: str, count: int, seed: int, folder: Path, llvm: Path) -> Outcome:
     for number, data in enumerate(seeds(kind, objects, llvm)):
         (first / f"seed{number}").write_bytes(data)
     kept = paths.repo_root() / "tests" / "fuzz" / kind
-    program, done, failures = folder / "fuzz", 0, []
+    program, done = folder / "fuzz", 0
+    failures: list[Path] = []
     while done < count and len(failures) < MOST_FAILURES:
         command = [
             str(program), f"-runs={count - done}", f"-seed={seed + len(failures)}",
