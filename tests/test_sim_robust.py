@@ -50,8 +50,8 @@ CRIMES = {
     "write-to-arguments": ("v_mov_b32 v2, 0\n global_store_{b32} v2, v0, s[0:1]\n s_endpgm\n",
                            "IllegalAddress", "read-only"),
     "misaligned-atomic": ("s_load_{b64} s[4:5], s[0:1], 0\n v_mov_b32 v2, 2\n"
-                          " s_waitcnt lgkmcnt(0)\n global_atomic_add{u32} v2, v0, s[4:5]\n s_endpgm\n", "IllegalAddress",
-                          "misaligned"),
+                          " s_waitcnt lgkmcnt(0)\n global_atomic_add{u32} v2, v0, s[4:5]\n"
+                          " s_endpgm\n", "IllegalAddress", "misaligned"),
     "lds-overrun": ("v_mov_b32 v2, 0x100\n ds_{write} v2, v0\n s_endpgm\n",
                     "IllegalAddress", "LDS"),
     "lds-wrap": ("v_mov_b32 v2, -4\n ds_{write} v2, v0 offset:65535\n s_endpgm\n",
