@@ -1,0 +1,231 @@
+// add_rmsnorm_quant_fp8_n2048 - out = bf16(s * rsq(mean(s^2) + eps) * w), codes = fp8(out / scale)
+//                               of the unrounded s = x + residual; scale = max|out| / 224 of 128
+//
+// Contract   x, residual bf16 [rows][2048]; w bf16 [2048], which has the 1 of 1 + w in it already;
+//            out, residual_out bf16 [rows][2048]; codes f8e4m3fn [rows][2048], scale f32
+//            [rows][16].  Contiguous; bf16 16-byte, codes 8-byte aligned.  What is written
+//            overlaps nothing else, but out and residual_out may each be x or residual.
+//            rows 1..128.  The sum is normalised unrounded; the largest code is 224.
+// Launch     grid (rows), block 256 (4 waves), LDS 16 bytes, no scratch.
+// Numerics   f32, one rounding an operation, denormals kept (v_rsq takes its own as 0); bf16 to
+//            nearest even.  Sum of squares: thread t has elements 8 t..8 t + 7, one fma chain over
+//            1, 0, 2, .. 7; lanes 1, 2, 4, .. 32 apart are added, then waves as (0 + 1) + (2 + 3).
+//            r = rsq(f32(f64(sum / 2048) + eps));  y = bf16((s * r) * w).
+//            amax = max(1e-10, max|y|) of 128, a NaN passed over; scale = amax / 224 and
+//            1 / scale as IEEE has them; code = e4m3fn(y * (1 / scale)), to nearest even.  |code|
+//            is 224 but for a rounding, so none overflows.  A NaN y gets a NaN code; an infinite
+//            one makes the scale infinite, its own code NaN and the others of its group 0.
+// Oracle     add_rmsnorm_quant (harness/netra_harness/oracles/add_rmsnorm_quant.py)
+// Schedule   All three loads in flight at once, w last: it is needed last, and is widened while the
+//            waves meet.  Latency bound: one barrier, one trip to LDS.
+
+        #include "gfx950.inc"
+
+        karg    kOut,          0, 8     // bf16*, written
+        karg    kX,            8, 8     // const bf16*
+        karg    kResidual,    16, 8     // const bf16*
+        karg    kResidualOut, 24, 8     // bf16*, written
+        karg    kW,           32, 8     // const bf16*
+        karg    kCodes,       40, 8     // f8e4m3fn*, written
+        karg    kScale,       48, 8     // float*, written
+        karg    kEps,         56, 8     // double
+
+        sreg    sKarg,         0, 2     // on entry: kernarg pointer
+        sreg    sRow,          2        // on entry: row
+        sreg    sOut,          4, 2
+        sreg    sX,            6, 2
+        sreg    sResidual,     8, 2
+        sreg    sResidualOut, 10, 2
+        sreg    sW,           12, 2
+        sreg    sCodes,       14, 2
+        sreg    sScale,       16, 2
+        sreg    sEps,         18, 2
+
+        .equiv  sHigh,  sKarg           // mask of the high half; kernarg pointer is dead by then
+        .equiv  sFloor, sX              // 1e-10, once x is loaded
+        .equiv  sBound, sX + 1          // 224
+
+        vreg    vTid,   0               // on entry: 0..255
+        vreg    vOff,   1               // 16 * thread; then with the row's offset
+        vreg    vS,     2, 8            // the sum; then the result
+        vreg    vX,    10, 4            // bf16 pairs of x; then of what is stored
+        vreg    vR,    14, 4            // bf16 pairs of the residual
+        vreg    vW,    18, 4            // bf16 pairs of w
+        vreg    vAcc,  22               // sum of squares
+        vreg    vTmp,  23
+
+        .equiv  vGain,  vX              // 8: w, widened, once the residual is stored
+        .equiv  vPart,  vX              // 4: sums of the waves
+        .equiv  vMean,  vX              // 2: a double
+        .equiv  vCode,  vX              // 2 dwords
+        .equiv  vAmax,  vX + 2
+        .equiv  vScale, vX + 3
+        .equiv  vInv,   vR              // even, as the first of a pair: the second is not read
+        .equiv  vErr,   vR + 1
+
+        kernel  add_rmsnorm_quant_fp8_n2048, lds=16
+
+        s_load_dwordx8  s[sOut:sResidualOut+1], s[sKarg:sKarg+1], kOut
+        s_load_dwordx8  s[sW:sEps+1], s[sKarg:sKarg+1], kW
+        v_lshlrev_b32   v[vTmp], 4, v[vTid]
+        v_lshl_add_u32  v[vOff], s[sRow], 12, v[vTmp]
+        s_waitcnt       lgkmcnt(0)
+        global_load_dwordx4 v[vX:vX+3], v[vOff], s[sX:sX+1]
+        global_load_dwordx4 v[vR:vR+3], v[vOff], s[sResidual:sResidual+1]
+        global_load_dwordx4 v[vW:vW+3], v[vTmp], s[sW:sW+1]
+        s_mov_b32       s[sHigh], 0xffff0000
+        s_mov_b32       s[sFloor], 0x2edbe6ff
+        s_mov_b32       s[sBound], 0x43600000
+
+// The sum, two elements a dword; what is stored of it is rounded, what is normalised is not.
+
+        s_waitcnt       vmcnt(1)
+        .irp    i, 0, 1, 2, 3
+        v_lshlrev_b32   v[vS+2*\i], 16, v[vX+\i]
+        v_and_b32       v[vS+2*\i+1], s[sHigh], v[vX+\i]
+        v_lshlrev_b32   v[vX+\i], 16, v[vR+\i]
+        v_and_b32       v[vR+\i], s[sHigh], v[vR+\i]
+        v_add_f32       v[vS+2*\i], v[vS+2*\i], v[vX+\i]
+        v_add_f32       v[vS+2*\i+1], v[vS+2*\i+1], v[vR+\i]
+        v_cvt_pk_bf16_f32 v[vX+\i], v[vS+2*\i], v[vS+2*\i+1]
+        .endr
+        global_store_dwordx4 v[vOff], v[vX:vX+3], s[sResidualOut:sResidualOut+1]
+
+// The squares of a thread, of its wave, of all waves.
+
+        v_mul_f32       v[vAcc], v[vS+1], v[vS+1]
+        .irp    i, 0, 2, 3, 4, 5, 6, 7
+        v_fmac_f32      v[vAcc], v[vS+\i], v[vS+\i]
+        .endr
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] quad_perm:[2,3,0,1] row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_half_mirror row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_mirror row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_bcast:15 row_mask:0xa bank_mask:0xf
+        s_nop           1
+        v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_bcast:31 row_mask:0xc bank_mask:0xf
+
+// Lane 63 of wave w leaves the wave's sum at LDS byte 4 w = thread / 16, rounded down.
+
+        v_lshrrev_b32   v[vTmp], 4, v[vTid]
+        v_and_b32       v[vTmp], 12, v[vTmp]
+        s_mov_b32       exec_lo, 0
+        s_brev_b32      exec_hi, 1
+        ds_write_b32    v[vTmp], v[vAcc]
+        s_mov_b64       exec, -1
+        v_mov_b32       v[vTmp], 0
+        s_waitcnt       lgkmcnt(0)
+        s_barrier
+        ds_read_b128    v[vPart:vPart+3], v[vTmp]
+        s_waitcnt       lgkmcnt(0)
+        v_add_f32       v[vPart], v[vPart], v[vPart+1]
+        v_add_f32       v[vPart+2], v[vPart+2], v[vPart+3]
+        v_add_f32       v[vAcc], v[vPart], v[vPart+2]
+        v_mul_f32       v[vAcc], 0x3a000000, v[vAcc]    // 2^-11 = 1/2048
+        v_cvt_f64_f32   v[vMean:vMean+1], v[vAcc]
+        v_add_f64       v[vMean:vMean+1], v[vMean:vMean+1], s[sEps:sEps+1]
+        v_cvt_f32_f64   v[vAcc], v[vMean:vMean+1]
+        v_rsq_f32       v[vAcc], v[vAcc]
+
+        s_waitcnt       vmcnt(1)        // w; the store may still be under way
+        .irp    i, 0, 1, 2, 3
+        v_lshlrev_b32   v[vGain+2*\i], 16, v[vW+\i]
+        v_and_b32       v[vGain+2*\i+1], s[sHigh], v[vW+\i]
+        .endr
+        .irp    i, 0, 2, 4, 6
+        v_pk_mul_f32    v[vS+\i:vS+\i+1], v[vS+\i:vS+\i+1], v[vAcc:vAcc+1] op_sel_hi:[1,0]
+        .endr
+        .irp    i, 0, 2, 4, 6
+        v_pk_mul_f32    v[vS+\i:vS+\i+1], v[vS+\i:vS+\i+1], v[vGain+\i:vGain+\i+1]
+        .endr
+        .irp    i, 0, 1, 2, 3
+        v_cvt_pk_bf16_f32 v[vW+\i], v[vS+2*\i], v[vS+2*\i+1]
+        .endr
+        global_store_dwordx4 v[vOff], v[vW:vW+3], s[sOut:sOut+1]
+        .irp    i, 0, 1, 2, 3
+        v_lshlrev_b32   v[vS+2*\i], 16, v[vW+\i]
+        v_and_b32       v[vS+2*\i+1], s[sHigh], v[vW+\i]
+        .endr
+
+// amax of the lane, then of its 16 lanes, which are a group.
+
+        v_max3_f32      v[vAmax], |v[vS]|, |v[vS+1]|, s[sFloor]
+        v_max3_f32      v[vAmax], |v[vS+2]|, |v[vS+3]|, v[vAmax]
+        v_max3_f32      v[vAmax], |v[vS+4]|, |v[vS+5]|, v[vAmax]
+        v_max3_f32      v[vAmax], |v[vS+6]|, |v[vS+7]|, v[vAmax]
+        s_nop           1
+        v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] quad_perm:[2,3,0,1] row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] row_half_mirror row_mask:0xf bank_mask:0xf
+        s_nop           1
+        v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] row_mirror row_mask:0xf bank_mask:0xf
+
+// amax / 224: the quotient by the rounded reciprocal of 224, and what it left; 1 / scale by one
+// Newton step.  Both come out as IEEE's for whatever amax; the fixups see to infinity.
+
+        v_mul_f32       v[vScale], 0x3b924925, v[vAmax]
+        v_fma_f32       v[vErr], -v[vScale], s[sBound], v[vAmax]
+        v_mov_b32       v[vTmp], 0x3b924925
+        v_fma_f32       v[vScale], v[vErr], v[vTmp], v[vScale]
+        v_div_fixup_f32 v[vScale], v[vScale], s[sBound], v[vAmax]
+        v_rcp_f32       v[vInv], v[vScale]
+        v_lshrrev_b32   v[vTmp], 2, v[vTid]
+        v_fma_f32       v[vErr], -v[vScale], v[vInv], 1.0
+        v_fma_f32       v[vInv], v[vErr], v[vInv], v[vInv]
+        v_div_fixup_f32 v[vInv], v[vInv], v[vScale], 1.0
+
+// Codes: the low halves of both dwords first, so that no dword is written twice in a row.
+
+        .irp    i, 0, 2, 4, 6
+        v_pk_mul_f32    v[vS+\i:vS+\i+1], v[vS+\i:vS+\i+1], v[vInv:vInv+1] op_sel_hi:[1,0]
+        .endr
+        v_cvt_pk_fp8_f32 v[vCode], v[vS], v[vS+1]
+        v_cvt_pk_fp8_f32 v[vCode+1], v[vS+4], v[vS+5]
+        v_cvt_pk_fp8_f32 v[vCode], v[vS+2], v[vS+3] op_sel:[0,0,1]
+        v_cvt_pk_fp8_f32 v[vCode+1], v[vS+6], v[vS+7] op_sel:[0,0,1]
+        v_lshrrev_b32   v[vOff], 1, v[vOff]
+        global_store_dwordx2 v[vOff], v[vCode:vCode+1], s[sCodes:sCodes+1]
+
+// The first lane of each 16 writes the scale: thread 16 g to byte 4 g of the row.
+
+        v_lshl_add_u32  v[vTmp], s[sRow], 6, v[vTmp]
+        s_mov_b32       exec_lo, 0x00010001
+        s_mov_b32       exec_hi, 0x00010001
+        global_store_dword v[vTmp], v[vScale], s[sScale:sScale+1]
+        endkernel
+
+        .amdgpu_metadata
+---
+amdhsa.version: [1, 2]
+amdhsa.target: amdgcn-amd-amdhsa--gfx950
+amdhsa.kernels:
+  - .name: add_rmsnorm_quant_fp8_n2048
+    .symbol: add_rmsnorm_quant_fp8_n2048.kd
+    .kernarg_segment_size: 64
+    .kernarg_segment_align: 8
+    .group_segment_fixed_size: 16
+    .private_segment_fixed_size: 0
+    .wavefront_size: 64
+    .sgpr_count: 26
+    .vgpr_count: 24
+    .agpr_count: 0
+    .max_flat_workgroup_size: 256
+    .args:
+      - {.name: out, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: x, .offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: residual, .offset: 16, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: residual_out, .offset: 24, .size: 8, .value_kind: global_buffer,
+         .address_space: global}
+      - {.name: w, .offset: 32, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: codes, .offset: 40, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: scale, .offset: 48, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: eps, .offset: 56, .size: 8, .value_kind: by_value}
+...
+        .end_amdgpu_metadata
