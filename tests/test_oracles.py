@@ -116,10 +116,10 @@ def test_the_contract_admits_the_cases_and_the_plan_packs_them(tactic: Tactic) -
         call = call_of(tactic, module, case, "capture")
         assert dispatch.evaluate(tactic, call) is None
         for launch in dispatch.plan(tactic, call, workspace=1 << 50):
-            rows = case.params.get("rows")  # is in the grid, or an argument
-            if rows is not None:
-                word = int(rows).to_bytes(4, "little")
-                assert rows in launch.grid or word in launch.kernarg
+            count = case.params.get("count", case.params.get("rows"))  # in grid or arguments
+            if count is not None:
+                word = int(count).to_bytes(4, "little")
+                assert count in launch.grid or word in launch.kernarg
 
 
 def test_silu_is_for_captured_graphs_only() -> None:

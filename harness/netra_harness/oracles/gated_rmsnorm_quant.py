@@ -27,15 +27,15 @@ OP = Op(
         ScalarArg("code_max", "u32", doc="the code that the largest of a head gets"),
     ),
     phases=("decode", "verify", "draft_extend", "prefill"),
-    nan="a NaN in x makes its head NaN, one in w or gate its element; a NaN gets a NaN code and does"
-    " not count for the scale; an infinity makes the scale infinite, its own code NaN and the "
+    nan="a NaN in x makes its head NaN, one in w or gate its element; a NaN gets a NaN code and"
+    " does not count for the scale; an infinity makes the scale infinite, its own code NaN and the "
     "others of its head zeros",
     ties="out and codes round to nearest, ties to even",
     padding="none: a padded token is computed like any other and cannot disturb its neighbours",
     sentinels="none",
     empty="no tokens: nothing is launched and nothing written",
-    doc="What follows a gated delta rule: norm before gate.  Rounded to bf16 once, and the codes are"
-    " those of the rounded values.",
+    doc="What follows a gated delta rule: norm before gate.  Rounded to bf16 once, and the codes"
+    " are those of the rounded values.",
 )
 
 LANES = {"d128_h48_rpb1": 64, "d128_h48_rpb2": 32, "d128_h48_rpb4": 16}
@@ -64,14 +64,15 @@ def cases(case_set: str, variant: str) -> list[Case]:
 
 
 def _case(fill: str, tokens: int, graph: str = "eager") -> Case:
-    return Case(f"{fill}-{tokens}", {"rows": tokens * HEADS, "fill": fill}, graph=graph)
+    params = {"rows": tokens * HEADS, "count": tokens, "fill": fill}
+    return Case(f"{fill}-{tokens}", params, graph=graph)
 
 
 def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     """Each head of x has a size of its own.  `strided`: gate is a part of wider rows, as the
     projection leaves it.  `gates`: every bf16 but the NaNs of one sign, as far as there is room."""
     rows, fill = int(case.params["rows"]), case.params["fill"]
-    tokens = rows // HEADS
+    tokens = int(case.params["count"])
     size = np.ldexp(1.0, rng.integers(-12, 13, (rows, 1)))
     x = (_bf16.normal((rows, WIDTH), rng).astype(np.float32) * size).astype("bfloat16")
     w = _bf16.normal((WIDTH,), rng, 0.5)
