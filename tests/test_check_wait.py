@@ -11,49 +11,9 @@ import pytest
 from check_programs import Told, case
 from netra_sim.hip import Hip
 from sim_kernels import private_simulator
+from spelling import BOTH, spell
 
 GARBAGE = 0xFFF0DEAD
-
-# Instructions by a letter, for both targets. Loads go to v200, v201, ...; SGPRs to s20, s21.
-GFX950 = {
-    "load": "global_load_dword v{0}, v[2:3], off", "store": "global_store_dword v[2:3], v{0}, off",
-    "buffer": "buffer_load_dword v{0}, off, s[8:11], 0",
-    "atomic": "global_atomic_add v[2:3], v16, off",
-    "fetch": "global_atomic_add v{0}, v[2:3], v16, off sc0",
-    "ds": "ds_read_b32 v{0}, v1", "dswrite": "ds_write_b32 v1, v{0}",
-    "permute": "ds_bpermute_b32 v{0}, v1, v16", "scalar": "s_load_dword s{0}, s[4:5], 0x0",
-    "clock": "s_memtime s[{0}:{0}+1]", "flat": "flat_load_dword v{0}, v[2:3]",
-    "flatstore": "flat_store_dword v[2:3], v{0}",
-    "dma": "global_load_lds_dword v[2:3], off", "message": "s_sendmsg sendmsg(MSG_INTERRUPT)",
-    "use": "v_mov_b32 v210, v{0}", "set": "v_mov_b32 v{0}, 0", "suse": "s_mov_b32 s30, s{0}",
-    "sset": "s_mov_b32 s{0}, 0", "vm": "s_waitcnt vmcnt({0})", "lgkm": "s_waitcnt lgkmcnt({0})",
-    "wb": "buffer_wbl2 sc1", "lo": "global_load_short_d16 v{0}, v[2:3], off",
-    "dslo": "ds_read_u16_d16 v{0}, v1", "dshi": "ds_read_u16_d16_hi v{0}, v1",
-}  # fmt: skip
-GFX1151 = {
-    **GFX950,
-    "load": "global_load_b32 v{0}, v[2:3], off", "store": "global_store_b32 v[2:3], v{0}, off",
-    "buffer": "buffer_load_b32 v{0}, off, s[8:11], 0",
-    "atomic": "global_atomic_add_u32 v[2:3], v16, off",
-    "fetch": "global_atomic_add_u32 v{0}, v[2:3], v16, off glc",
-    "ds": "ds_load_b32 v{0}, v1", "dswrite": "ds_store_b32 v1, v{0}",
-    "scalar": "s_load_b32 s{0}, s[4:5], 0x0", "flat": "flat_load_b32 v{0}, v[2:3]",
-    "flatstore": "flat_store_b32 v[2:3], v{0}", "vs": "s_waitcnt_vscnt null, {0}",
-    "dslo": "ds_load_u16_d16 v{0}, v1", "dshi": "ds_load_u16_d16_hi v{0}, v1",
-}  # fmt: skip
-BOTH = ("gfx950", "gfx1151")
-
-
-def spell(arch: str, text: str) -> list[str]:
-    """ "load 200; vm 0; use 200" as assembly."""
-    words = GFX950 if arch == "gfx950" else GFX1151
-    lines = []
-    for part in text.split(";"):
-        name, *numbers = part.split()
-        lines.append(words[name].replace("{0}:{0}+1", f"{numbers[0]}:{int(numbers[0]) + 1}")
-                     .format(*numbers) if numbers else words[name])  # fmt: skip
-    return lines
-
 
 # (targets, instructions, rules of the errors; the wait that is asked for)
 RAW, WAW = "C.4 RAW", "C.4 WAW"

@@ -1,6 +1,7 @@
 // Which observers a checked launch has.
 #include "../launch.h"
 #include "observer.h"
+#include "init.h"
 #include "sync.h"
 #include "wait_counts.h"
 #include "wait_states.h"
@@ -14,6 +15,7 @@ Watch::Watch(const LaunchState& launch, uint32_t lanes)
 void attach_checks(Watch& watch, LaunchState& launch) {
   watch.observers.push_back(make_wait_states(watch, launch));
   watch.observers.push_back(make_wait_counts(watch, launch));
+  watch.observers.push_back(make_init(watch, launch));
   watch.observers.push_back(make_sync(watch, launch));
 }
 
