@@ -59,7 +59,7 @@ ROWS: list[tuple[str, str, int | None]] = [
     # By lane.
     ("exec 0xff;v_mov_b32 v212, 0;exec -1;add 213 212 16", "v212", 8),
     ("exec 0xff;v_mov_b32 v214, 0;exec 0x0f;add 213 214 16;exec -1", "", None),
-    ("exec 15;v_mov_b32 v5, 0;exec -1;v_readlane_b32 s40, v5, 8;s_add_u32 s41, s40, 1", "s40", None),
+    ("exec 15;v_mov_b32 v5, 0;exec -1;v_readlane_b32 s40, v5, 8;s_add_u32 s6, s40, 1", "s40", None),
     ("exec 15;v_mov_b32 v6, 0;exec -1;v_readlane_b32 s42, v6, 3;s_add_u32 s41, s42, 1", "", None),
     # By half.
     ("v_lshlrev_b16 v217, 0, v16;v_pk_add_u16 v218, v217, v217", "", None),
