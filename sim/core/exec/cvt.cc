@@ -1,6 +1,6 @@
 // Conversions to and from FP8, BF8, FP6, BF6 and FP4, with a scale (v_cvt_scalef32_*) or stochastic
-// rounding (v_cvt_sr_*). One driver reads what a row is from Row::data; the plain conversions of
-// FP8 and BF8, which have SDWA and DPP forms, are ordinary rows in vop1.inc and vop3.inc.
+// rounding (v_cvt_sr_*). One driver reads what a row is from Row::data; v_cvt_f32_fp8 and its like,
+// which have SDWA and DPP forms, are ordinary rows in vop1.inc.
 //
 //   from, to     formats; the narrow one is packed, element k at bit k * width
 //   count        elements of the result: 1, 2 or 32

@@ -405,31 +405,6 @@ inline double trig_preop(double x, uint32_t part) {
   return std::scalbn(static_cast<double>(bits), scale);
 }
 
-// f32 to OCP FP8: nearest even in integers. Past the largest value E4M3FN has only NaN, E5M2 has
-// infinity; FP16_OVFL (saturate) gives the largest value instead. A NaN stays one.
-template <int kMant, int kBias, uint32_t kMax, uint32_t kOver>
-inline uint32_t f32_to_8bit(float x, bool saturate) {
-  const uint32_t b = f32_bits(x), a = b & 0x7fffffff, sign = b >> 24 & 0x80;
-  if (a > 0x7f800000) return sign | 0x7f;
-  const int e = static_cast<int>(a >> 23) - 127;
-  const int shift = 23 - kMant + (e < 1 - kBias ? 1 - kBias - e : 0);
-  uint32_t r = 0;
-  if (shift <= 24 && a) {
-    const uint32_t m = (a & 0x7fffff) | (a >> 23 ? 0x800000 : 0);
-    const uint32_t kept = m >> shift, lost = m & ((1u << shift) - 1), tie = 1u << (shift - 1);
-    r = kept + (lost > tie || (lost == tie && (kept & 1)));
-    if (e >= 1 - kBias) r += static_cast<uint32_t>(e + kBias - 1) << kMant;
-  }
-  if (a == 0x7f800000 || e > 20 || r > kMax) return sign | (saturate ? kMax : kOver);
-  return sign | r;
-}
-inline uint32_t f32_to_fp8(float x, bool saturate) {
-  return f32_to_8bit<3, 7, 0x7e, 0x7f>(x, saturate);
-}
-inline uint32_t f32_to_bf8(float x, bool saturate) {
-  return f32_to_8bit<2, 15, 0x7b, 0x7c>(x, saturate);
-}
-
 template <class T>
 inline typename T::value saturate(int64_t x) {
   using V = typename T::value;
