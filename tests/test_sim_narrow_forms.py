@@ -245,7 +245,8 @@ def test_each_accepted_form_is_exact_or_refused(
     for at in range(0, len(kept), MODULE):
         part = kept[at : at + MODULE]
         lines = [f"s_mov_b32 s11, {SCALAR:#x}\n        {form.line}" for _, form in part]
-        kernels = [kernel(n, c, line) for n, ((c, _), line) in enumerate(zip(part, lines))]
+        pairs = enumerate(zip(part, lines, strict=True))
+        kernels = [kernel(n, c, line) for n, ((c, _), line) in pairs]
         handle = hip.load_module(assemble(module(kernels), "gfx950"))
         for n, (c, form) in enumerate(part):
             g = _first(given(c, form.source_at, rng))
