@@ -93,6 +93,10 @@ def _valued(c: Conversion, k: int, change: Callable[[U32], U32]) -> Callable[[Gi
     return sees
 
 
+def _constant(word: int) -> Callable[[U32], U32]:
+    return lambda x: np.full_like(x, word)
+
+
 def _worth(c: Conversion, word: int) -> Callable[[Given], Given]:
     """Values that all come from one 32-bit word."""
 
@@ -152,7 +156,7 @@ def _sources(c: Conversion) -> Iterator[Form]:
         value = _role(c, k) == "value"
         raw = c.source == "f32" or (not c.scale and c.target == "f32") or name[0] in "s0"
         sees = _worth(c, word) if value and not c.two else _valued(
-            c, k, lambda x, word=word: np.full_like(x, word))  # fmt: skip
+            c, k, _constant(word))
         if value and c.in_bits > 32:
             continue  # wider than one register: refused or not by LLVM
         yield Form("source", _line(c, changed), "" if raw or not value else "inline constant",
