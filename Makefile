@@ -18,8 +18,8 @@ BIN := $(VENV)/bin
 LLVM = $(file <build/llvm.txt)
 HOSTCXX = $(file <build/cxx.txt)
 
-.PHONY: help setup gfx950 gfx1151 sim bridge validate test lint wheel clean asan sim-asan FORCE
-.PHONY: ctorture csmith vectors bench fuzz
+.PHONY: help setup gfx950 gfx1151 sim bridge catalog validate test lint wheel clean asan sim-asan
+.PHONY: ctorture csmith vectors bench fuzz FORCE
 
 help:
 	@echo 'make setup      .venv, LLVM, C++ compiler (found, or installed with apt as root)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make gfx1151    assemble asm/gfx1151 into build/gfx1151'
 	@echo 'make sim        build/sim/libamdhip64.so.7, the simulator'
 	@echo 'make bridge     build/bridge/libnetra_bridge.so'
+	@echo 'make catalog    build/catalog.bin, the compiled catalog (assembles and builds what it needs)'
 	@echo 'make validate   all of the above, then every tactic against its oracle'
 	@echo 'make test       all of the above, then pytest'
 	@echo 'make lint       ruff and mypy'
@@ -161,14 +162,21 @@ build/flags.txt build/sources.txt: FORCE
 	@mkdir -p build
 	@echo '$(TEXT_$(basename $(@F)))' | cmp -s - $@ || echo '$(TEXT_$(basename $(@F)))' >$@
 
+# ---- compiled catalog ------------------------------------------------------------------------
+# Always run: it takes a second, and a tactic that was removed has no file to be newer than.
+
+catalog: setup gfx950 gfx1151 sim
+	@$(BIN)/netra-catalog build
+
 # ---- commands --------------------------------------------------------------------------------
 
-BUILT := setup gfx950 gfx1151 sim bridge
+BUILT := setup gfx950 gfx1151 sim bridge catalog
 
 validate: $(BUILT)
 	@$(BIN)/netra-harness validate $(ARGS)
 
 test: $(BUILT)
+	@$(BIN)/netra-catalog check
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/netra-root

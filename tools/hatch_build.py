@@ -1,8 +1,8 @@
 """What a wheel holds beside the Python packages, so that a serving container needs no compiler.
 
 Inside netra_catalog, as catalog/ and build/ and in the places that they have in a checkout: the
-tactics, the code objects with their hashes, and libnetra_bridge.so.  Beside it the `bridge` alias.
-An editable install gets none of it: the checkout itself is used.
+tactics, catalog.bin, the code objects with their hashes, and libnetra_bridge.so.  Beside it the
+`bridge` alias.  An editable install gets none of it: the checkout itself is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUILT = ("build/objects.json", "build/bridge/libnetra_bridge.so")
+BUILT = ("build/catalog.bin", "build/objects.json", "build/bridge/libnetra_bridge.so")
 
 
 class NetraHook(BuildHookInterface[Any]):

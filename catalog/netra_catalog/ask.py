@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from netra_catalog.call import Call, Tensor, dense_strides
-from netra_catalog.contract import Env, Overflow, Place, Undefined, int_scope, parse
 from netra_catalog.dtypes import DTYPES, itemsize
 from netra_catalog.errors import NetraError, UsageError, nearest
+from netra_catalog.expr import Env, Overflow, Undefined
 from netra_catalog.op import FUNCTIONS, GRAPHS, PHASES, SIGNATURE, Op, ScalarArg, TensorArg
 
 _CU_COUNT = {"gfx950": 256, "gfx1151": 40}
@@ -118,6 +118,10 @@ class Question:
     def _extent(self, arg: TensorArg, dim: str | int) -> int:
         if isinstance(dim, int):
             return dim
+        if dim in self.dims:
+            return self.dims[dim]
+        from netra_catalog.contract import Place, int_scope, parse  # not for a plain name
+
         names = set(_NAME.findall(dim)) - set(FUNCTIONS)
         missing = sorted(names - self.dims.keys())
         if missing:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from netra_catalog.errors import NetraError, NoTacticError, UsageError, nearest
 from netra_catalog.paths import ARCHES, display, repo_root
-from netra_catalog.tactic import Tactic
+
+if TYPE_CHECKING:
+    from netra_catalog.tactic import Tactic
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _arch = click.option("--arch", type=click.Choice(ARCHES), help="Only this target.")
@@ -165,13 +167,12 @@ def why(op: str, words: tuple[str, ...], device: str, as_json: bool) -> None:
     the op's dimensions give.  Without arch=, each target is asked.
     """
     from netra_catalog.ask import read_question
+    from netra_catalog.build import of_op
     from netra_catalog.dispatch import describe_call
-    from netra_catalog.load import load
 
-    every = load()
-    tactics = [tactic for tactic in every if tactic.op == op]
+    tactics, ops = of_op(repo_root(), op)
     if not tactics:
-        raise UsageError(f"no tactic implements '{op}'{nearest(op, {t.op for t in every})}")
+        raise UsageError(f"no tactic implements '{op}'{nearest(op, ops)}")
     question = read_question(tactics[0].definition, words)
     arch = question.signature.get("arch")
     targets = [arch] if arch else sorted({tactic.arch for tactic in tactics})
@@ -194,16 +195,18 @@ def why(op: str, words: tuple[str, ...], device: str, as_json: bool) -> None:
         raise NoTacticError(f"no tactic accepts {asked}")
 
 
-def _answer(tactics: list[Tactic], call: Any, simulated: bool) -> dict[str, Any]:
-    from netra_catalog.dispatch import Match, barred, describe_call, explain, match
+def _answer(tactics: list[Any], call: Any, simulated: bool) -> dict[str, Any]:
+    from netra_catalog.dispatch import Judge, Match, barred, describe_call, explain, match
 
     asked: list[dict[str, Any]] = []
-    able: list[Tactic] = []
+    able: list[Any] = []
+    judge = Judge(call)
+    here = any(t.arch == call.arch for t in tactics)
     for tactic in tactics:
-        reason = barred(tactic, simulated=simulated)
-        failure = explain(tactic, call)
-        if failure and failure.id == "arch" and any(t.arch == call.arch for t in tactics):
+        if here and tactic.arch != call.arch:
             continue
+        reason = barred(tactic, simulated=simulated)
+        failure = explain(tactic, call, judge)
         if not reason:
             able.append(tactic)
         text = failure.text if failure else f"would take it, but {reason}" if reason else "takes it"
@@ -211,7 +214,7 @@ def _answer(tactics: list[Tactic], call: Any, simulated: bool) -> dict[str, Any]
             "tactic": tactic.id, "accepts": not failure and not reason,
             "predicate": failure.id if failure else None, "text": text, "barred": reason or None,
         })
-    result = match(able, call)
+    result = match(able, call, judge)
     chosen = result.tactic if isinstance(result, Match) else None
     return {
         "arch": call.arch, "call": describe_call(call), "tactic": chosen.id if chosen else None,
@@ -219,11 +222,12 @@ def _answer(tactics: list[Tactic], call: Any, simulated: bool) -> dict[str, Any]
     }
 
 
-def _fallback(tactics: list[Tactic], arch: str) -> dict[str, str]:
+def _fallback(tactics: list[Any], arch: str) -> dict[str, str]:
     merged: dict[str, str] = {}
     for tactic in tactics:
         if tactic.arch == arch:
-            merged = {**tactic.fallback, **merged}
+            for engine, path in tactic.fallback.items():
+                merged.setdefault(engine, path)
     return merged
 
 
@@ -238,6 +242,26 @@ def _print_answer(answer: dict[str, Any]) -> None:
     else:
         paths = ", ".join(f"{key}: {value}" for key, value in answer["fallback"].items())
         click.echo(f"  -> the caller's own path{f' ({paths})' if paths else ''}")
+
+
+@main.command()
+@click.option("--output", type=click.Path(dir_okay=False), help="Instead of build/catalog.bin.")
+@_json
+def build(output: str | None, as_json: bool) -> None:
+    """Compile the catalog into catalog.bin, which the bridge reads.
+
+    The kernels must be assembled (make gfx950 gfx1151): their hashes go into the file.
+    """
+    from pathlib import Path
+
+    from netra_catalog.build import build as run
+
+    path, count = run(repo_root(), Path(output) if output else None)
+    size = path.stat().st_size
+    if as_json:
+        _print({"file": display(path), "tactics": count, "bytes": size})
+    else:
+        click.echo(f"{display(path)}: tactics {count}, bytes {size}")
 
 
 @main.command()

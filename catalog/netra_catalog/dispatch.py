@@ -12,12 +12,16 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from netra_catalog.call import Call, Tensor, describe
-from netra_catalog.contract import Env, Expr, Overflow, Predicate, Undefined
 from netra_catalog.errors import NetraError, UsageError
-from netra_catalog.op import TensorArg
-from netra_catalog.tactic import KernelArg, Launch, Tactic
+from netra_catalog.expr import Env, Overflow, Undefined, to_f32
+from netra_catalog.op import Op, TensorArg
+
+if TYPE_CHECKING:
+    from netra_catalog.contract import Expr, Predicate
+    from netra_catalog.tactic import KernelArg, Launch, Tactic
 
 _FORMATS = {
     "ptr": "<Q", "u64": "<Q", "i64": "<q", "u32": "<I", "i32": "<i", "f32": "<f", "f64": "<d",
@@ -60,6 +64,22 @@ class LaunchPlan:
     kernarg: bytes
 
 
+class Judge:
+    """What tactics need to know of one call, found out once for all of them."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self._known: dict[int, tuple[Op, str, Env]] = {}
+
+    def about(self, definition: Op) -> tuple[str, Env]:
+        """How the call does not fit the op ("" when it does), and what names stand for."""
+        known = self._known.get(id(definition))
+        if known is None:
+            env = _env(definition, self.call)
+            known = self._known[id(definition)] = (definition, _misfit(definition, self.call), env)
+        return known[1:]
+
+
 def evaluate(tactic: Tactic, call: Call) -> str | None:
     """The id of the first false predicate; None when the tactic takes the call.
 
@@ -72,27 +92,26 @@ def evaluate(tactic: Tactic, call: Call) -> str | None:
     return failure.id if failure else None
 
 
-def explain(tactic: Tactic, call: Call) -> Failure | None:
+def explain(tactic: Tactic, call: Call, judge: Judge | None = None) -> Failure | None:
     """Like `evaluate`, with the predicate and the values that made it false."""
     if call.op != tactic.op:
         return Failure("op", f"op: the call is {call.op}, the tactic does {tactic.op}", -1)
     if call.arch != tactic.arch:
         return Failure("arch", f"arch: the call is on {call.arch}", -1)
-    misfit = _misfit(tactic, call)
+    misfit, env = (judge or Judge(call)).about(tactic.definition)
     if misfit:
         return Failure("args", f"args: {misfit}", -1)
-    env = _env(tactic, call)
     for passed, (id, predicate) in enumerate(tactic.contract.items()):
-        text = f"{id}: {predicate.text}"
         try:
             if predicate.expr.value(env):
                 continue
         except Overflow as error:
-            text = f"overflow: {text}: {error} ({_values(predicate, env)})"
+            text = f"overflow: {id}: {predicate.text}: {error} ({_values(predicate, env)})"
             return Failure("overflow", text, passed)
         except Undefined as error:
-            return Failure(id, f"{text} is false: {error}", passed)
-        return Failure(id, f"{text} is false ({_values(predicate, env)})", passed)
+            return Failure(id, f"{id}: {predicate.text} is false: {error}", passed)
+        text = f"{id}: {predicate.text} is false ({_values(predicate, env)})"
+        return Failure(id, text, passed)
     for arg in tactic.definition.tensors:
         given = call.args[arg.name]
         if isinstance(given, Tensor) and len(given.shape) != len(arg.dims):
@@ -129,13 +148,16 @@ def _named(tactic: Tactic, patterns: str) -> bool:
     )
 
 
-def match(tactics: Sequence[Tactic], call: Call) -> Match | Miss:
+def match(
+    tactics: Sequence[Tactic], call: Call, judge: Judge | None = None
+) -> Match | Miss:
     """The tactic of lowest rank that takes the call.  Two of equal rank are an
     error of the catalog: which one runs must not depend on their names."""
     takers: list[Tactic] = []
+    judge = judge or Judge(call)
     best: tuple[Tactic, Failure] | None = None
     for tactic in sorted((t for t in tactics if t.op == call.op), key=lambda t: (t.rank, t.id)):
-        failure = explain(tactic, call)
+        failure = explain(tactic, call, judge)
         if failure is None:
             takers.append(tactic)
         elif best is None or (-failure.passed, tactic.id) < (-best[1].passed, best[0].id):
@@ -157,14 +179,15 @@ def match(tactics: Sequence[Tactic], call: Call) -> Match | Miss:
 
 def workspace_bytes(tactic: Tactic, call: Call) -> int:
     """Bytes of workspace that an admitted call needs."""
-    return _int(tactic, "workspace.bytes", tactic.workspace.bytes, _env(tactic, call), 0, 2**63)
+    env = _env(tactic.definition, call)
+    return _int(tactic, "workspace.bytes", tactic.workspace.bytes, env, 0, 2**63)
 
 
 def plan(tactic: Tactic, call: Call, workspace: int = 0) -> tuple[LaunchPlan, ...]:
     """The launches of an admitted call; `workspace` is its device address."""
     if workspace == 0 and workspace_bytes(tactic, call):
         raise UsageError(f"{tactic.id} needs a workspace of {workspace_bytes(tactic, call)} bytes")
-    env = _env(tactic, call, workspace)
+    env = _env(tactic.definition, call, workspace)
     return tuple(_plan(tactic, i, launch, env) for i, launch in enumerate(tactic.launches))
 
 
@@ -210,7 +233,7 @@ def _arg_value(tactic: Tactic, key: str, arg: KernelArg, env: Env) -> int | floa
         given = given.ptr
     assert given is not None
     if arg.kind in ("f32", "f64"):
-        return float(given)
+        return to_f32(float(given)) if arg.kind == "f32" else float(given)
     try:
         struct.pack(_FORMATS[arg.kind], given)
     except struct.error:
@@ -235,16 +258,13 @@ def _int(tactic: Tactic, key: str, expr: Expr, env: Env, low: int, high: int) ->
     return value
 
 
-def _env(tactic: Tactic, call: Call, workspace: int = 0) -> Env:
-    defaults = {
-        arg.name: arg.default for arg in tactic.definition.scalars if arg.default is not None
-    }
+def _env(op: Op, call: Call, workspace: int = 0) -> Env:
+    defaults = {arg.name: arg.default for arg in op.scalars if arg.default is not None}
     return Env(call, defaults, workspace)
 
 
-def _misfit(tactic: Tactic, call: Call) -> str:
+def _misfit(op: Op, call: Call) -> str:
     """What is wrong with the arguments as such; "" when they fit the op."""
-    op = tactic.definition
     for arg in op.args:
         given = call.args.get(arg.name)
         if isinstance(arg, TensorArg):
@@ -267,6 +287,9 @@ def _misfit(tactic: Tactic, call: Call) -> str:
 
 def _values(predicate: Predicate, env: Env) -> str:
     """`rows=0, x.ptr=0x1004`: what the predicate read."""
+    known = env.memo.get(("values", predicate.text))
+    if known is not None:
+        return str(known)
     parts: list[str] = []
     for load in predicate.expr.inputs():
         try:
@@ -278,7 +301,8 @@ def _values(predicate: Predicate, env: Env) -> str:
             parts.append(f"{load.text}={describe(value)} at {value.ptr:#x}")
         else:
             parts.append(f"{load.text}={value}")
-    return ", ".join(parts)
+    env.memo["values", predicate.text] = text = ", ".join(parts)
+    return text
 
 
 def describe_call(call: Call) -> str:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from netra_catalog.call import Call, Tensor
 
@@ -35,11 +36,12 @@ class Undefined(Exception):
 
 @dataclass(frozen=True)
 class Env:
-    """What names stand for in one call."""
+    """What names stand for in one call; `memo` is for what was computed from it."""
 
     call: Call
     defaults: dict[str, int | float]
     workspace: int = 0
+    memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,10 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from netra_catalog.compose import Composer
 from netra_catalog.definition import import_oracle, oracle_dir, read_op
 from netra_catalog.errors import NetraError, UsageError, nearest
 from netra_catalog.paths import ARCHES, display, repo_root
-from netra_catalog.schema import problems
 from netra_catalog.tactic import Tactic
-from netra_catalog.yaml_loader import load_yaml
 
 _STEM = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -63,6 +60,11 @@ def load_all(
 
 def load_one(path: Path) -> Tactic:
     """One tactic.  Errors are NetraError and name file and line."""
+    # Here, since a command that reads the compiled catalog needs none of them.
+    from netra_catalog.compose import Composer
+    from netra_catalog.schema import problems
+    from netra_catalog.yaml_loader import load_yaml
+
     path = Path(path)
     arch, stem = path.parent.name, path.stem
     shown = display(path)

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from netra_catalog.errors import NetraError
 from netra_catalog.paths import display
 
@@ -85,6 +83,8 @@ def load_yaml(path: Path) -> Document:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise NetraError(f"byte {error.start} is not UTF-8", where=f"{name}:{line}") from None
+    import yaml  # here: commands that read the compiled catalog need none
+
     document = Document(path, {}, len(text.splitlines()))
     try:
         _Builder(document, name, text).build()
@@ -108,6 +108,9 @@ class _Builder:
     """Turns the parser's events into plain values, with marks beside them."""
 
     def __init__(self, document: Document, name: str, text: str) -> None:
+        import yaml
+
+        self.yaml = yaml
         self.document = document
         self.name = name
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -116,7 +119,7 @@ class _Builder:
     def build(self) -> None:
         next(self.events)  # the stream starts
         event = next(self.events)
-        if isinstance(event, yaml.StreamEndEvent):
+        if isinstance(event, self.yaml.StreamEndEvent):
             raise NetraError("is empty", where=f"{self.name}:1")
         data = self._value(next(self.events), ())
         if not isinstance(data, dict):
@@ -124,7 +127,7 @@ class _Builder:
         self.document.data = data
         next(self.events)  # the document ends
         event = next(self.events)
-        if not isinstance(event, yaml.StreamEndEvent):
+        if not isinstance(event, self.yaml.StreamEndEvent):
             self._fail(event, "a second document; one tactic a file")
 
     def _fail(self, event: Any, message: str) -> None:
@@ -132,20 +135,20 @@ class _Builder:
 
     def _mark(self, event: Any) -> Mark:
         start, end = event.start_mark, event.end_mark
-        quoted = isinstance(event, yaml.ScalarEvent) and event.style not in (None, "")
+        quoted = isinstance(event, self.yaml.ScalarEvent) and event.style not in (None, "")
         return Mark(start.line + 1, start.column + 1, end.line + 1, quoted)
 
     def _value(self, event: Any, where: Where) -> Any:
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+        if isinstance(event, self.yaml.AliasEvent) or getattr(event, "anchor", None):
             self._fail(event, "anchors and aliases are not allowed: write the value out")
         if getattr(event, "tag", None):
             self._fail(event, f"tag {event.tag} is not allowed: quote the value instead")
         if len(where) > _MAX_DEPTH:
             self._fail(event, f"nested deeper than {_MAX_DEPTH}")
         self.document.values[where] = self._mark(event)
-        if isinstance(event, yaml.ScalarEvent):
+        if isinstance(event, self.yaml.ScalarEvent):
             return self._scalar(event)
-        if isinstance(event, yaml.SequenceStartEvent):
+        if isinstance(event, self.yaml.SequenceStartEvent):
             return self._sequence(where)
         return self._mapping(where)
 
@@ -159,14 +162,14 @@ class _Builder:
 
     def _sequence(self, where: Where) -> list[Any]:
         items: list[Any] = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+        while not isinstance(event := next(self.events), self.yaml.SequenceEndEvent):
             items.append(self._value(event, (*where, len(items))))
         return items
 
     def _mapping(self, where: Where) -> dict[str, Any]:
         items: dict[str, Any] = {}
-        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            if not isinstance(event, yaml.ScalarEvent):
+        while not isinstance(event := next(self.events), self.yaml.MappingEndEvent):
+            if not isinstance(event, self.yaml.ScalarEvent):
                 self._fail(event, "a key must be a plain word")
             if event.anchor or event.tag:
                 self._fail(event, "a key with an anchor or a tag is not allowed")
