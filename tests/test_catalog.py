@@ -329,9 +329,8 @@ def test_check_finds_what_is_wrong_around_the_files(root: Path) -> None:
     (folder / "late.yml").write_text("op: x.y\n")
     text = (folder / "toy_f32.yaml").read_text()
     (folder / "toy_copy.yaml").write_text(text)
-    (folder / "toy_long.yaml").write_text(
-        text.replace('  src-dtype: src.dtype == "f32"\n', "") + "rank: 1\n" + "#\n" * 100
-    )
+    (folder / "toy_long.yaml").write_text(text + "rank: 1\n" + "#\n" * 100)
+    (folder / "toy_mute.yaml").write_text(text.replace('  src-dtype: src.dtype == "f32"\n', ""))
     (folder / "toy_bad.yaml").write_text(text.replace("launches:", "lunches:"))
     report = check(root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
@@ -339,11 +338,13 @@ def test_check_finds_what_is_wrong_around_the_files(root: Path) -> None:
     assert "toy_bad.yaml:16: unknown key 'lunches' (did you mean 'launches'?)" in errors
     assert "toy_f32_stage2.s does not exist (did you mean 'toy_f32_stag2'?)" in errors
     assert "toy_long.yaml:121: " in errors
-    assert "toy_long.yaml:3: no predicate states src.dtype" in errors
-    assert "toy_f32.yaml:3: the contract is that of gfx950/toy_copy" in errors
+    assert "toy_mute.yaml:3: no predicate states src.dtype" in errors
+    assert "toy_f32.yaml:3: the contract is that of gfx950/toy_copy (" in errors
+    assert "toy_copy.yaml:3), at the same rank: toy.scale arch=gfx950" in errors
     assert "late.yml: is not read: name it late.yaml" in errors
     assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     (folder / "toy_bad.yaml").unlink()
+    (folder / "toy_mute.yaml").unlink()
     assert any("toy_f32_stag2.s:1: no launch" in error for error in check(root).errors)
 
 

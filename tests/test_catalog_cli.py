@@ -177,13 +177,17 @@ def test_show(root: Path) -> None:
 
 
 def test_check(root: Path) -> None:
-    result = run("check")
+    result = run("check", "--sources")
     assert result.exit_code == 0 and "no errors (tactics: 1, kernels: 2)" in result.output
-    (root / "asm" / "gfx950" / "extra.s").write_text("")
     result = run("check")
     assert result.exit_code == 1
+    assert f"{YAML}:17: build/gfx950/toy_f32_stage1.co does not exist" in result.output
+    assert "type: make gfx950" in result.output
+    (root / "asm" / "gfx950" / "extra.s").write_text("")
+    result = run("check", "--sources")
+    assert result.exit_code == 1
     assert "asm/gfx950/extra.s:1: no launch in catalog/gfx950/ names this kernel" in result.output
-    report = document("check", code=1)
+    report = document("check", "--sources", code=1)
     assert not report["passed"] and len(report["errors"]) == 1
 
 

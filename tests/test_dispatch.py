@@ -129,20 +129,21 @@ def test_overflow_has_its_own_id(root: Path) -> None:
 
 
 def test_an_unknown_layout_declines(root: Path) -> None:
-    tactic = variant(root, "tagged", ('src-dtype: src.dtype == "f32"', 'tag: src.layout != "x"'))
-    assert evaluate(tactic, call()) == "tag"
+    tagged = 'phase: phase == "decode" and src.layout != "x"'
+    tactic = variant(root, "tagged", ('phase: phase == "decode"', tagged))
+    assert evaluate(tactic, call()) == "phase"
     assert evaluate(tactic, call(src=Tensor.dense(SRC, "f32", (3, 516), "y"))) is None
 
 
 def test_a_rank_that_the_contract_names(root: Path) -> None:
-    tactic = variant(root, "ranked", ('src.dtype == "f32"', "src.ndim == 2"))
+    tactic = variant(root, "ranked", ('src.dtype == "f32"', 'src.dtype == "f32" and src.ndim == 2'))
     assert evaluate(tactic, call()) is None
     assert evaluate(tactic, call(src=Tensor.dense(SRC, "f32", (3, 516, 1)))) == "src-dtype"
 
 
 def test_a_default_stands_in_for_a_scalar(tactic: Tactic, root: Path) -> None:
     assert evaluate(tactic, call()) is None
-    picky = variant(root, "picky", ('phase: phase == "decode"', "flags: flags == 5"))
+    picky = variant(root, "picky", ("apart: ", "flags: flags == 5\n  apart: "))
     assert evaluate(picky, call()) is None
     assert evaluate(picky, call(flags=6)) == "flags"
 

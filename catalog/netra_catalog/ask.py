@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from netra_catalog.call import Call, Tensor, dense_strides
 from netra_catalog.dtypes import DTYPES, itemsize
+from netra_catalog.env import Env, Overflow, Undefined
 from netra_catalog.errors import NetraError, UsageError, nearest
-from netra_catalog.expr import Env, Overflow, Undefined
 from netra_catalog.op import FUNCTIONS, GRAPHS, PHASES, SIGNATURE, Op, ScalarArg, TensorArg
 
 _CU_COUNT = {"gfx950": 256, "gfx1151": 40}

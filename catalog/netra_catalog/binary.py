@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import struct
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from netra_catalog.errors import NetraError
 from netra_catalog.expr import Load, Node
+from netra_catalog.format import HEADER, KINDS, MAGIC, MATURITIES, SECTION, SECTIONS, VERSION
 from netra_catalog.op import ROLES, SCALAR_KINDS, Op, TensorArg
 from netra_catalog.program import Instruction, Pools, compile_node
-from netra_catalog.tactic import KIND_BYTES, MATURITIES, KernelArg, Launch, Tactic
-
-MAGIC, VERSION = b"NETRACAT", 1
-HEADER = struct.Struct("<8sIIQ32s")
-SECTION = struct.Struct("<IIII")
-KINDS = tuple(KIND_BYTES)
-
-# name -> (number, record); every record is a multiple of 4 bytes long.
-SECTIONS: dict[str, tuple[int, struct.Struct]] = {
-    "text": (1, struct.Struct("<B")),
-    "strings": (2, struct.Struct("<II")),
-    "constants": (3, struct.Struct("<16s")),
-    "code": (4, struct.Struct("<BBHI")),
-    "lists": (5, struct.Struct("<I")),
-    "ops": (6, struct.Struct("<13I")),
-    "op_args": (7, struct.Struct("<I4B7I")),
-    "tactics": (8, struct.Struct("<32I32s32s")),
-    "predicates": (9, struct.Struct("<4I")),
-    "launches": (10, struct.Struct("<12I")),
-    "args": (11, struct.Struct("<5I")),
-    "kernels": (12, struct.Struct("<12I32s32s")),
-}
+from netra_catalog.tactic import KernelArg, Launch, Tactic
 
 
 @dataclass(frozen=True)
@@ -264,6 +242,8 @@ def compile_catalog(
 
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a temporary file beside `path` and renames it."""
+    import tempfile  # slow to import, and readers come by here
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

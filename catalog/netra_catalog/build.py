@@ -33,12 +33,22 @@ def build(root: Path, output: Path | None = None) -> tuple[Path, int]:
     seen = sources(root)
     tactics = load(root=root)
     data = compile_catalog(tactics, root, lambda arch, kernel: inspected(root, arch, kernel))
-    path = output or root / "build" / BINARY
-    write_whole(path, data)
     if output is None:
-        stamp = {"catalog_sha256": hashlib.sha256(data).hexdigest(), "files": seen}
-        write_whole(root / "build" / STAMP, json.dumps(stamp).encode())
-    return path, len(tactics)
+        return store(root, data, seen), len(tactics)
+    write_whole(output, data)
+    return output, len(tactics)
+
+
+def store(root: Path, data: bytes, seen: dict[str, list[int]]) -> Path:
+    """Puts a compiled catalog into build/, with the stamp of the sources that were seen before
+    they were read."""
+    from netra_catalog.binary import write_whole
+
+    path = root / "build" / BINARY
+    write_whole(path, data)
+    stamp = {"catalog_sha256": hashlib.sha256(data).hexdigest(), "files": seen}
+    write_whole(root / "build" / STAMP, json.dumps(stamp).encode())
+    return path
 
 
 def inspected(root: Path, arch: str, kernel: str) -> Object:

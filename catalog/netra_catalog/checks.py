@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from netra_catalog.artefacts import Objects
 from netra_catalog.errors import NetraError, nearest
 from netra_catalog.load import load_all
+from netra_catalog.overlap import launchable, overlaps
 from netra_catalog.paths import ARCHES, display
+from netra_catalog.region import Region
 from netra_catalog.tactic import Tactic
 from netra_catalog.yaml_loader import load_yaml
 
@@ -22,15 +25,20 @@ class Report:
     errors: tuple[str, ...]
 
 
-def check(root: Path, arch: str | None = None) -> Report:
-    """Everything wrong with the catalog of a checkout.  Nothing is ever edited."""
+def check(root: Path, arch: str | None = None, built: bool = False) -> Report:
+    """Everything wrong with the catalog of a checkout, with `built` also of its code objects.
+    Nothing is ever edited."""
     tactics, errors = load_all("*", arch, root)
     found = [error.message for error in errors]
+    regions: dict[str, Region] = {}
+    objects = Objects(root) if built else None
     for tactic in tactics:
         found += _kernels(root, tactic)
         found += _length(tactic)
-        found += _unstated(tactic)
-    found += _duplicates(tactics)
+        found += launchable(tactic, regions)
+        if objects is not None:
+            found += objects.problems(tactic)
+    found += overlaps(tactics, regions)
     found += _stray_files(root, arch)
     if not errors:  # a file that does not load might name any of them
         found += _unnamed(root, tactics, arch)
@@ -53,43 +61,6 @@ def _length(tactic: Tactic) -> Iterator[str]:
     if lines > MAX_LINES:
         where = f"{display(tactic.path)}:{MAX_LINES + 1}"
         yield f"{where}: {lines} lines; a tactic has at most {MAX_LINES}"
-
-
-def _unstated(tactic: Tactic) -> Iterator[str]:
-    """Shape alone is never a complete signature: every tensor needs predicates on
-    its type, each extent, its strides and its alignment."""
-    read = {
-        (load.name, load.field, load.index)
-        for predicate in tactic.contract.values()
-        for load in predicate.expr.inputs()
-    }
-    texts = " ".join(predicate.text for predicate in tactic.contract.values())
-    where = tactic.where("contract")
-    for arg in tactic.definition.tensors:
-        missing = [] if (arg.name, "dtype", 0) in read else [f"{arg.name}.dtype"]
-        for index in range(len(arg.dims)):
-            if (arg.name, "shape", index) not in read:
-                missing.append(f"{arg.name}.shape[{index}]")
-        strided = any(name == arg.name and field == "stride" for name, field, _ in read)
-        if not strided and f"contiguous({arg.name})" not in texts:
-            missing.append(f"contiguous({arg.name}) or {arg.name}.stride(i)")
-        if f"aligned({arg.name}," not in texts:
-            missing.append(f"aligned({arg.name}, n)")
-        if missing:
-            yield f"{where}: no predicate states {', '.join(missing)}"
-
-
-def _duplicates(tactics: list[Tactic]) -> Iterator[str]:
-    seen: dict[tuple[object, ...], Tactic] = {}
-    for tactic in tactics:
-        predicates = frozenset(p.expr.node for p in tactic.contract.values())
-        key = (tactic.arch, tactic.op, tactic.rank, predicates)
-        first = seen.setdefault(key, tactic)
-        if first is not tactic:
-            yield (
-                f"{tactic.where('contract')}: the contract is that of {first.id} "
-                f"({first.where('contract')}), at the same rank"
-            )
 
 
 def _stray_files(root: Path, arch: str | None) -> Iterator[str]:

@@ -245,6 +245,68 @@ def _print_answer(answer: dict[str, Any]) -> None:
 
 
 @main.command()
+@click.argument("op")
+@_arch
+@click.option(
+    "--device", type=click.Choice(("sim", "hip")), default="sim", show_default=True,
+    help="Whose rules of admission apply.",
+)
+@_json
+def coverage(op: str, arch: str | None, device: str, as_json: bool) -> None:
+    """Show which calls of OP are admitted, the holes between them, and where the rest goes."""
+    from netra_catalog.coverage import coverage as run
+    from netra_catalog.dispatch import barred
+    from netra_catalog.load import load
+
+    every = load()
+    tactics = [t for t in every if t.op == op and arch in (None, t.arch)]
+    if not tactics:
+        known = {t.op for t in every if arch in (None, t.arch)}
+        raise UsageError(f"no tactic implements '{op}'{nearest(op, known)}")
+    out = {t.id: reason for t in tactics if (reason := barred(t, simulated=device == "sim"))}
+    able = [t for t in tactics if t.id not in out]
+    targets: list[dict[str, Any]] = []
+    for target in sorted({t.arch for t in tactics}):
+        found = run(able, target) if able else {
+            "arch": target, "admitted": [], "holes": [], "declined": [], "unknown": [],
+        }
+        targets.append({**found, "fallback": _fallback(tactics, target)})
+    if as_json:
+        _print({"op": op, "device": device, "targets": targets, "barred": out})
+        return
+    for target_ in targets:
+        _print_coverage(op, target_)
+    for id, reason in out.items():
+        click.echo(f"{id} is left out: {reason}")
+
+
+def _print_coverage(op: str, found: dict[str, Any]) -> None:
+    click.echo(f"{op} on {found['arch']}")
+    for entry in found["admitted"]:
+        click.echo(f"  {entry['tactic']} (rank {entry['rank']}) admits")
+        click.echo(f"    phase {', '.join(entry['phases'])}; graph {', '.join(entry['graphs'])}")
+        for name, text in entry["inputs"].items():
+            click.echo(f"    {name}: {text}")
+        if entry["where"]:
+            click.echo(f"    where {'; '.join(entry['where'])}")
+    for hole in found["holes"]:
+        click.echo(
+            f"  hole: {hole['input']} = {hole['missing']} is missing in {hole['between']} "
+            f"(phase {', '.join(hole['phases'])}; graph {', '.join(hole['graphs'])}; "
+            f"{', '.join(hole['tactics'])})"
+        )
+    for text in found["unknown"]:
+        click.echo(f"  not known: {text}")
+    if not found["holes"]:
+        click.echo("  holes: none")
+    paths = ", ".join(f"{key}: {value}" for key, value in found["fallback"].items())
+    for graph in dict.fromkeys(d["graph"] for d in found["declined"]):
+        phases = [d["phase"] for d in found["declined"] if d["graph"] == graph]
+        click.echo(f"  graph {graph}, phase {', '.join(phases)}: never admitted")
+    click.echo(f"  every other call -> the caller's own path ({paths})")
+
+
+@main.command()
 @click.option("--output", type=click.Path(dir_okay=False), help="Instead of build/catalog.bin.")
 @_json
 def build(output: str | None, as_json: bool) -> None:
@@ -266,12 +328,18 @@ def build(output: str | None, as_json: bool) -> None:
 
 @main.command()
 @_arch
+@click.option("--sources", is_flag=True, help="Leave out what needs built code objects.")
 @_json
-def check(arch: str | None, as_json: bool) -> None:
-    """Check every tactic and the kernels it names.  Nothing is ever edited."""
+def check(arch: str | None, sources: bool, as_json: bool) -> None:
+    """Check every tactic and the kernels it names.  Nothing is ever edited.
+
+    Schema, names and types; launches, workspace and arguments over all that the contract admits;
+    overlaps of equal rank, with a call that shows them; and, of every kernel's code object, that
+    it is the one last built, its symbol, arguments and resources.
+    """
     from netra_catalog.checks import check as run
 
-    report = run(repo_root(), arch)
+    report = run(repo_root(), arch, built=not sources)
     if as_json:
         _print({
             "passed": not report.errors, "tactics": report.tactics, "kernels": report.kernels,

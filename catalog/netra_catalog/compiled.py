@@ -12,19 +12,19 @@ import struct
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netra_catalog.binary import HEADER, KINDS, MAGIC, SECTION, SECTIONS, VERSION
+from netra_catalog.env import Env, Overflow, Undefined
 from netra_catalog.errors import NetraError
-from netra_catalog.expr import Env, Load, Overflow, Undefined
+from netra_catalog.format import HEADER, KINDS, MAGIC, MATURITIES, SECTION, SECTIONS, VERSION
 from netra_catalog.machine import Machine
 from netra_catalog.op import ROLES, SCALAR_KINDS, Op, ScalarArg, TensorArg
-from netra_catalog.program import SIGNATURE, Code
-from netra_catalog.tactic import MATURITIES, KernelArg, Launch, Workspace
+
+if TYPE_CHECKING:
+    from netra_catalog.expr import Load
+    from netra_catalog.tactic import Launch, Workspace
 
 _MAX_BYTES = 1 << 30
-_FIELDS = {Code.SHAPE: "shape", Code.STRIDE: "stride", Code.NDIM: "ndim", Code.DTYPE: "dtype",
-           Code.LAYOUT: "layout", Code.REACH: "max_byte_offset", Code.EXTENT: "extent"}
 
 
 class CompiledExpr:
@@ -47,37 +47,18 @@ class CompiledExpr:
 
     def inputs(self) -> tuple[Load, ...]:
         """What the program reads, each once, in the order of the text."""
+        from netra_catalog.decode import inputs_of
+
         found: dict[Load, None] = {}
         at = self.start
-        while (instruction := self.machine.instruction(at))[0] != Code.END:
-            for load in _loads(instruction, self.machine.slots):
+        while (instruction := self.machine.instruction(at))[0] != 0:
+            for load in inputs_of(instruction, self.machine.slots):
                 found[load] = None
             at += 1
         return tuple(found)
 
     def __str__(self) -> str:
         return self.text
-
-
-def _loads(
-    instruction: tuple[int, int, int, int], slots: Any
-) -> list[Load]:
-    code, argument, index, _ = instruction
-    if code == Code.SIGNATURE:
-        return [Load("int" if index == 3 else "str", SIGNATURE[index])]
-    if code == Code.WORKSPACE:
-        return [Load("ptr", "workspace")]
-    if code in _FIELDS:
-        type = "str" if code in (Code.DTYPE, Code.LAYOUT) else "int"
-        return [Load(type, slots[argument][0], _FIELDS[Code(code)], index)]
-    if code in (Code.POINTER, Code.CONTIGUOUS):
-        return [Load("tensor", slots[argument][0])]
-    if code == Code.DISJOINT:
-        return [Load("tensor", slots[argument][0]), Load("tensor", slots[index][0])]
-    if code in (Code.SCALAR, Code.REAL):
-        kind = SCALAR_KINDS[slots[argument][1] - 1]
-        return [Load(kind if code == Code.REAL else "int", slots[argument][0])]
-    return []
 
 
 class CompiledPredicate:
@@ -254,6 +235,8 @@ class CompiledTactic:
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
+        from netra_catalog.tactic import KernelArg, Launch
+
         made: list[Launch] = []
         rows = self.catalog.rows("launches", self.row[10], self.row[11])
         for kernel, *programs, a0, an, size, _ in rows:
@@ -270,6 +253,8 @@ class CompiledTactic:
 
     @cached_property
     def workspace(self) -> Workspace:
+        from netra_catalog.tactic import Workspace
+
         size: Any = self.expr(self.row[12])
         return Workspace(size, self.catalog.string(self.row[13]))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from netra_catalog.contract import Expr, Place, Predicate, Scope, parse, predicate, scope
 from netra_catalog.errors import NetraError, nearest
+from netra_catalog.expr import Apply, Load, nodes
 from netra_catalog.op import Op, ScalarArg, TensorArg
 from netra_catalog.paths import display
 from netra_catalog.tactic import (
@@ -78,6 +79,7 @@ class Composer:
         )
         effects = self._effects()
         numerics = self._numerics()
+        self._stated(contract)
         if self.errors:
             raise NetraError("\n".join(error.message for error in self.errors))
         lines = {dotted(where): mark.line for where, mark in document.values.items()}
@@ -138,6 +140,38 @@ class Composer:
             except NetraError as error:
                 self.errors.append(error)
         return made
+
+    def _stated(self, contract: dict[str, Predicate]) -> None:
+        """Shape alone is never a complete signature: what the op leaves open, the contract must
+        say.  That is the phase, the graph mode and, of every tensor, its type, each extent, its
+        strides, its alignment and a layout other than the usual one."""
+        if len(contract) < len(self.data["contract"]):
+            return  # the predicate that is in error may state it
+        read: set[str] = set()
+        for entry in contract.values():
+            read |= {load.text for load in entry.expr.inputs()}
+            read |= {
+                f"{node.function} {node.args[0].name}"
+                for node in nodes(entry.expr.node)
+                if isinstance(node, Apply) and isinstance(node.args[0], Load)
+            }
+        missing = [name for name in ("phase", "graph") if name not in read]
+        for arg in self.op.tensors:
+            name = arg.name
+            wanted = [f"{name}.dtype", *(f"{name}.shape[{i}]" for i in range(len(arg.dims)))]
+            if arg.layout != "row_major":
+                wanted.append(f"{name}.layout")
+            missing += [text for text in wanted if text not in read]
+            strides = {f"{name}.stride({i})" for i in range(len(arg.dims))}
+            if f"contiguous {name}" not in read and not strides <= read:
+                missing.append(f"contiguous({name}) or every {name}.stride(i)")
+            if f"aligned {name}" not in read:
+                missing.append(f"aligned({name}, n)")
+        if missing:
+            self.problem(
+                ("contract",), f"no predicate states {', '.join(missing)}", key=True,
+                hint="add one predicate a line; the op leaves it open",
+            )
 
     # Launches
 

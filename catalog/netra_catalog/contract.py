@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netra_catalog.expr import Const, Env, Load, Node, Overflow, Undefined, Value, loads
+from netra_catalog.env import Env, Overflow, Undefined
+from netra_catalog.expr import Const, Load, Node, Value, loads
 from netra_catalog.parser import Reader, english
 from netra_catalog.scope import ContractError, Place, Scope, int_scope, scope
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from netra_catalog.call import Call, Tensor, describe
+from netra_catalog.env import Env, Overflow, Undefined, to_f32
 from netra_catalog.errors import NetraError, UsageError
-from netra_catalog.expr import Env, Overflow, Undefined, to_f32
 from netra_catalog.op import Op, TensorArg
 
 if TYPE_CHECKING:

@@ -13,35 +13,20 @@ negative shape index counts from the front.
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from netra_catalog.call import Call, Tensor
+from netra_catalog.call import Tensor
+from netra_catalog.env import Env, Overflow, Undefined, to_f32
+
+__all__ = [
+    "Apply", "Binary", "Compare", "Const", "Env", "Load", "Logic", "Member", "Node", "Overflow",
+    "Unary", "Undefined", "Value", "arithmetic", "loads", "negate", "nodes", "to_f32",
+]
 
 Value = int | float | str | bool | Tensor
 INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
 INT64_MIN, UINT64_MAX = -(2**63), 2**64 - 1
-
-
-class Overflow(Exception):
-    """A number left the range that the language computes in."""
-
-
-class Undefined(Exception):
-    """A value that does not exist: division by zero, an unknown layout."""
-
-
-@dataclass(frozen=True)
-class Env:
-    """What names stand for in one call; `memo` is for what was computed from it."""
-
-    call: Call
-    defaults: dict[str, int | float]
-    workspace: int = 0
-    memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -292,22 +277,19 @@ def apply(function: str, args: list[Value]) -> Value:
     return fits(-(-ints[0] // ints[1]))  # ceildiv
 
 
-def to_f32(value: float) -> float:
-    """The nearest float32, as a scalar argument holds it."""
-    try:
-        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
+def nodes(node: Node) -> Iterator[Node]:
+    """Every node of the tree, left to right."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        stack.extend(reversed(here.parts()))
 
 
 def loads(node: Node) -> Iterator[Load]:
     """Every input that the tree reads, left to right, each once."""
     seen: set[Load] = set()
-    stack = [node]
-    while stack:
-        here = stack.pop()
+    for here in nodes(node):
         if isinstance(here, Load) and here not in seen:
             seen.add(here)
             yield here
-        stack.extend(reversed(here.parts()))

@@ -7,11 +7,14 @@ import fnmatch
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from netra_catalog.definition import import_oracle, oracle_dir, read_op
 from netra_catalog.errors import NetraError, UsageError, nearest
 from netra_catalog.paths import ARCHES, display, repo_root
-from netra_catalog.tactic import Tactic
+
+if TYPE_CHECKING:
+    from netra_catalog.tactic import Tactic
 
 _STEM = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from netra_catalog.env import Env, Overflow, Undefined
 from netra_catalog.errors import NetraError
-from netra_catalog.expr import Env, Overflow, Undefined
 
 if TYPE_CHECKING:
     from netra_catalog.call import Tensor

@@ -13,9 +13,9 @@ from enum import IntEnum
 
 from netra_catalog.errors import NetraError
 from netra_catalog.expr import Apply, Binary, Compare, Const, Load, Logic, Member, Node, Unary
+from netra_catalog.format import SIGNATURE
 
 MAX_STACK = 64
-SIGNATURE = ("arch", "phase", "graph", "cu_count")
 
 Instruction = tuple[int, int, int, int]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netra_catalog.contract import Expr, Predicate
-from netra_catalog.op import Op
+from netra_catalog.format import KIND_BYTES
 
-KIND_BYTES = {"ptr": 8, "u64": 8, "i64": 8, "f64": 8, "u32": 4, "i32": 4, "f32": 4}
-MATURITIES = ("experiment", "simulated", "verified", "accepted", "rejected", "quarantined")
+if TYPE_CHECKING:
+    from netra_catalog.contract import Expr, Predicate
+    from netra_catalog.op import Op
+
 
 
 @dataclass(frozen=True)
