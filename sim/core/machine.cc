@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -10,7 +11,9 @@
 
 #include "check/observer.h"
 #include "launch.h"
+#include "matrix_model.h"
 #include "program.h"
+#include "switches.h"
 #include "wave.h"
 
 namespace netra {
@@ -226,6 +229,22 @@ uint32_t run_slice(Wave& w, uint32_t quantum) {
   return quantum - left;
 }
 
+// The host's floating point as the rows expect it, nearest even with denormals, whatever the caller
+// of the launch has set (torch.set_flush_denormal, say); given back afterwards.
+class HostFloat {
+ public:
+  HostFloat() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);   // on x86-64 this is MXCSR too, flush and denormals-are-zero included
+  }
+  ~HostFloat() { std::fesetenv(&saved_); }
+  HostFloat(const HostFloat&) = delete;
+  HostFloat& operator=(const HostFloat&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
 // One host thread's share of a launch.
 class Runner {
  public:
@@ -234,6 +253,7 @@ class Runner {
 
   // The host may have no memory for a workgroup.
   void run() {
+    const HostFloat host_float;
     try {
       run_groups();
     } catch (const std::bad_alloc&) {
@@ -431,6 +451,8 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
     result.fault = launch.kernel->name + ": " + why;
     return result;
   };
+  for (const std::string* wrong : {&switches_error(), &matrix_model_error(), &host_error()})
+    if (!wrong->empty()) return refuse(*wrong);
   std::string error;
   const std::shared_ptr<const Program> program = program_for(*launch.object, *launch.kernel, &error);
   if (!program) return refuse(error);

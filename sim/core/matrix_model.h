@@ -14,8 +14,10 @@ enum class MatrixModel : uint8_t {
   exact,       // the exact sum, rounded once
 };
 
-// NETRA_SIM_MATRIX_MODEL, or the target's default; an unknown name is reported once on stderr.
+// NETRA_SIM_MATRIX_MODEL, or the target's default.
 MatrixModel matrix_model(bool gfx11);
+// What is wrong with the variable, which is then an error of every launch; empty when nothing is.
+const std::string& matrix_model_error();
 const char* matrix_model_name(MatrixModel model);
 
 }  // namespace netra

@@ -271,6 +271,7 @@ bool parse_modifier(const std::string& word, Insn* n) {
     n->mods |= kModOpSel;
     return bit_list(&c, &n->op_sel, &n->op_sel_count) && done();
   }
+  if (c.eat("neg:")) return bits(&n->blgp, kModBroadcast);   // f64 MFMA: the bits of blgp negate
   if (c.eat("neg_lo:")) return bits(&n->neg_lo, kModNegLo);
   if (c.eat("neg_hi:")) return bits(&n->neg_hi, kModNegHi);
   struct Word {

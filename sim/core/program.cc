@@ -14,15 +14,26 @@
 namespace netra {
 namespace {
 
+// Which compilation of the vector rows runs: NETRA_SIM_HOST, or the best that the machine has.
+struct Host {
+  bool wide = false;
+  std::string error;
+  Host() {
 #if defined(__x86_64__) && !defined(NETRA_ONE_HOST)
-// Whether the rows for AVX2 and FMA run; NETRA_SIM_HOST=base takes the others, to compare them.
-bool use_wide_host() {
-  const char* chosen = std::getenv("NETRA_SIM_HOST");
-  if (chosen && std::strcmp(chosen, "base") == 0) return false;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2");
-}
+    wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #endif
+    const char* text = std::getenv("NETRA_SIM_HOST");
+    const std::string name = text ? text : "";
+    if (name == "v3" && !wide) error = "NETRA_SIM_HOST: v3 needs AVX2, FMA and BMI2, which are not here";
+    else if (!name.empty() && name != "v3" && name != "base")
+      error = "NETRA_SIM_HOST: '" + name + "' is neither base nor v3";
+    if (name == "base") wide = false;
+  }
+};
+const Host& host() {
+  static const Host h;
+  return h;
+}
 
 struct Tables {
   std::vector<const Row*> all;
@@ -37,8 +48,7 @@ struct Tables {
   }
   Tables() {
 #if defined(__x86_64__) && !defined(NETRA_ONE_HOST)
-    const bool wide = use_wide_host();
-#define NETRA_ADD(cls) add(wide ? host_v3::cls##_rows() : host_base::cls##_rows());
+#define NETRA_ADD(cls) add(host().wide ? host_v3::cls##_rows() : host_base::cls##_rows());
 #else
 #define NETRA_ADD(cls) add(host_base::cls##_rows());
 #endif
@@ -113,6 +123,8 @@ void expand_constant(Operand* o, Type type, bool packed, Arch arch) {
 }
 
 }  // namespace
+
+const std::string& host_error() { return host().error; }
 
 const char* class_name(Class c) {
   static constexpr const char* kNames[] = {

@@ -71,6 +71,8 @@ class Program {
 const Row* find_row(const std::string& mnemonic, Arch arch, uint32_t variant);
 // Why an instruction is left out on purpose (refused.cc); null when it is not.
 const char* reason_left_out(const std::string& mnemonic);
+// What is wrong with NETRA_SIM_HOST; empty when nothing is.
+const std::string& host_error();
 // Every row, for coverage reports and tests.
 const std::vector<const Row*>& all_rows();
 

@@ -1,8 +1,6 @@
 #include "switches.h"
 
-#include <cstdio>
 #include <cstdlib>
-#include <string>
 
 namespace netra {
 namespace {
@@ -22,40 +20,47 @@ constexpr Row kRows[] = {
     {"fma_mix", "twice", "once", &Switches::fma_mix_once},
 };
 
-void apply(Switches* s, const std::string& item) {
+struct Parsed {
+  Switches switches;
+  std::string error;
+};
+
+void apply(Parsed* p, const std::string& item) {
   const size_t eq = item.find('=');
   const std::string name = item.substr(0, eq), value = eq == std::string::npos ? "" : item.substr(eq + 1);
   for (const Row& r : kRows) {
     if (name != r.name) continue;
     if (value == r.on || value == r.off) {
-      s->*r.field = value == r.on;
+      p->switches.*r.field = value == r.on;
       return;
     }
-    std::fprintf(stderr, "NETRA_SIM_SWITCHES: %s is %s or %s, not '%s'\n", r.name, r.off, r.on, value.c_str());
+    p->error = std::string("NETRA_SIM_SWITCHES: ") + r.name + " is " + r.off + " or " + r.on + ", not '" + value + "'";
     return;
   }
-  std::fprintf(stderr, "NETRA_SIM_SWITCHES: no switch is called '%s'; there are:", name.c_str());
-  for (const Row& r : kRows) std::fprintf(stderr, " %s=%s|%s", r.name, r.off, r.on);
-  std::fputc('\n', stderr);
+  p->error = "NETRA_SIM_SWITCHES: no switch is called '" + name + "'; there are:";
+  for (const Row& r : kRows) p->error += std::string(" ") + r.name + "=" + r.off + "|" + r.on;
 }
 
-Switches from_environment() {
-  Switches s;
+Parsed from_environment() {
+  Parsed p;
   const char* text = std::getenv("NETRA_SIM_SWITCHES");
   std::string rest = text ? text : "";
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    if (comma != 0) apply(&s, rest.substr(0, comma));
+    if (comma != 0) apply(&p, rest.substr(0, comma));
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
-  return s;
+  return p;
+}
+
+const Parsed& parsed() {
+  static const Parsed p = from_environment();
+  return p;
 }
 
 }  // namespace
 
-const Switches& switches() {
-  static const Switches s = from_environment();
-  return s;
-}
+const Switches& switches() { return parsed().switches; }
+const std::string& switches_error() { return parsed().error; }
 
 }  // namespace netra

@@ -1,9 +1,11 @@
 // Behaviours on which public sources disagree, each a named switch with a stated default.
 //
 // NETRA_SIM_SWITCHES="d16_vmem=preserve,l2_add_f32=flush" sets them for the process; a name or a
-// value that is not in the table is reported on stderr and changes nothing. docs/simulator.md
-// lists the sources of each.
+// value that is not in the table is an error of every launch. docs/simulator.md lists the sources
+// of each.
 #pragma once
+
+#include <string>
 
 namespace netra {
 
@@ -27,5 +29,7 @@ struct Switches {
 };
 
 const Switches& switches();
+// What is wrong with the variable; empty when nothing is.
+const std::string& switches_error();
 
 }  // namespace netra

@@ -4,7 +4,9 @@
 // and the elements of K group L / (M * blocks); a group's elements are consecutive k, in register
 // order from the lowest bit. EXEC and MODE have no influence.
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "chain.h"
@@ -67,10 +69,11 @@ constexpr int kMaxK = 128, kMaxM = 32;
 // cbsz (A) and blgp (B) name the format of an f8f6f4 operand.
 constexpr Elem kFormats[] = {Elem::fp8, Elem::bf8, Elem::fp6, Elem::bf6, Elem::fp4};
 
-// The lane whose registers stand in for lane `l`: cbsz/abid broadcast A, blgp permutes B.
-int a_lane(const Insn& i, int l) {
-  const int size = 64 >> i.cbsz;
-  return i.cbsz ? l % size + size * i.abid : l;
+// The lane whose registers stand in for lane `l`. cbsz and abid: of each 2^cbsz neighbouring blocks
+// of A, block abid stands for all. blgp permutes the lanes of B.
+int a_lane(const Insn& i, const Shape& s, int l) {
+  const int block = l / s.m;
+  return ((block >> i.cbsz << i.cbsz) + i.abid) * s.m + l % s.m;
 }
 int b_lane(const Insn& i, int l) {
   switch (i.blgp) {
@@ -127,7 +130,7 @@ void gather(const Wave& w, const Insn& i, const Shape& s, const Operand& o, Elem
     if (moved || shift + bits > 32) {
       uint32_t own[64];
       column(w, o, bits, idx, own);
-      for (int l = 0; l < 64; ++l) raw[l] = own[!moved ? l : is_a ? a_lane(i, l) : b_lane(i, l)];
+      for (int l = 0; l < 64; ++l) raw[l] = own[!moved ? l : is_a ? a_lane(i, s, l) : b_lane(i, l)];
       from = raw, shift = 0;
     }
     for (int seg = 0; seg < 64 / M; ++seg) {
@@ -211,13 +214,26 @@ void write_d(Wave& w, const Shape& s, const Operand& o, const uint32_t* c) {
   else write_rows<4>(w, s, o, c);
 }
 
-// cbsz, abid and blgp move lanes only in the forms of several blocks, and in those of f32.
-bool lane_moves_legal(const Shape& s) { return s.blocks > 1 || s.a == Elem::f32; }
+// cbsz and abid broadcast blocks of A, so there must be more than one. blgp moves lanes of B in the
+// forms of several blocks and in those of f32; CDNA3 took it from the others.
+bool moves_legal(Wave& w, const Insn& i, const Shape& s) {
+  const int limit = std::countr_zero(static_cast<unsigned>(s.blocks));
+  if (i.cbsz > limit || i.abid >> i.cbsz) {
+    fault(w, i, 719, s.blocks == 1 ? std::string("cbsz and abid have no meaning for a shape of one block")
+                                   : "this shape takes a cbsz of 0 to " + std::to_string(limit) +
+                                         " and an abid below 2^cbsz");
+    return false;
+  }
+  if (i.blgp && s.blocks == 1 && s.a != Elem::f32) {
+    fault(w, i, 719, "blgp has no meaning for this shape");
+    return false;
+  }
+  return true;
+}
 
 void mfma_float(Wave& w, const Insn& i) {
   const Shape& s = kShapes[i.row->data];
-  if ((i.cbsz || i.abid || i.blgp) && !lane_moves_legal(s))
-    return fault(w, i, 719, "cbsz, abid and blgp have no meaning for this shape");
+  if (!moves_legal(w, i, s)) return;
   alignas(64) float at[kMaxK * kMaxM];
   alignas(64) float bt[kMaxK * kMaxM];
   alignas(64) float c[2 * 32 * 32];
@@ -231,8 +247,7 @@ void mfma_float(Wave& w, const Insn& i) {
 
 void mfma_i8(Wave& w, const Insn& i) {
   const Shape& s = kShapes[i.row->data];
-  if ((i.cbsz || i.abid || i.blgp) && s.blocks == 1)
-    return fault(w, i, 719, "cbsz, abid and blgp have no meaning for this shape");
+  if (!moves_legal(w, i, s)) return;
   alignas(64) int32_t at[64 * 32];
   alignas(64) int32_t bt[64 * 32];
   alignas(64) uint32_t c[2 * 32 * 32];

@@ -1,9 +1,14 @@
 // SMFMAC: D += A * B for gfx950, where of every four consecutive k only two elements of A are held.
 //
-// A lane's register elements 2q and 2q + 1 stand at k = 4 q + index(2q) and 4 q + index(2q + 1) of
-// its K group; an index has two bits, element e's from bit 2 e of the set that ABID picks (CBSZ not
-// 0: the first). B has all elements, consecutive from the lowest bit, as a dense MFMA has them. What
-// is left out of A is no product: an infinity in B meets no zero there.
+// Element c of a row of A, counted over its lanes, stands at k = 4 (c / 2) + its index. An index has
+// two bits, element e's of a lane from bit 2 e of the set that ABID picks (CBSZ not 0: the first). B
+// has all elements: consecutive k from the lowest bit in four registers, in eight of them two such
+// runs half of K apart, as probed on an MI350 (docs/simulator.md). What is left out of A is no
+// product: an infinity in B meets no zero there.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
 #include "chain.h"
 #include "dot_models.h"
 #include "rows.h"
@@ -36,13 +41,15 @@ uint32_t element(const Wave& w, const Operand& o, Elem e, int n, int lane) {
   return w.row(o.index + static_cast<uint32_t>(at / 32))[lane] >> at % 32;
 }
 
-// Row r of A: the lane group and the element of B that each of its elements meets.
+// Row r of A: the lane and the register element of each of its elements, and those of B that it meets,
+// by the first lane of a group.
 struct Places {
   int lane[kMost], element[kMost];
 };
 bool places(Wave& w, const Insn& i, const Shape& s, int row, Places* p) {
   const int groups = 64 / s.m, held = s.m * s.k / 128, width = 2 * held;
   const int set = i.cbsz ? 0 : i.abid;
+  const int run = std::min(2 * held, 128 / bits_of(s.b)), runs = 2 * held / run;
   for (int g = 0; g < groups; ++g) {
     const int lane = g * s.m + row;
     const uint32_t index = w.row(i.op[3].index)[lane] >> (width * set % 32);
@@ -54,8 +61,9 @@ bool places(Wave& w, const Insn& i, const Shape& s, int row, Places* p) {
                              " do not rise, which is not defined");
         return false;
       }
-      p->lane[g * held + e] = lane - row;
-      p->element[g * held + e] = 4 * (e / 2) + at;
+      const int c = g * held + e, k = 4 * (c / 2) + at, in_run = k % (s.k / runs);
+      p->lane[c] = in_run / run * s.m;
+      p->element[c] = k / (s.k / runs) * run + in_run % run;
     }
   }
   return true;
@@ -83,7 +91,7 @@ void smfmac(Wave& w, const Insn& i) {
       const int r = row_of(s, v, l), column = l % s.m;
       const uint32_t c = w.row(i.op[0].index + static_cast<uint32_t>(v))[l];
       const auto code = [&](bool of_a, int n) {
-        return of_a ? element(w, i.op[1], s.a, n % held, p[r].lane[n] + r)
+        return of_a ? element(w, i.op[1], s.a, n % held, n / held * s.m + r)
                     : element(w, i.op[2], s.b, p[r].element[n], p[r].lane[n] + column);
       };
       if (s.a == Elem::i8) {
