@@ -1,4 +1,4 @@
-"""The caller's floating-point environment is its own: it changes no result, and is left as it was."""
+"""The caller's floating-point mode is its own: it changes no result, and is left as it was."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def functions(
 ) -> Any:
     """Each conversion in each of its forms: the handle of its kernel."""
     listed = [(c, form) for c in rows() for form in forms(c)]
-    path = assemble(module([kernel(n, c, text(c, f[0])) for n, (c, f) in enumerate(listed)]), "gfx950")
+    kernels = [kernel(n, c, text(c, f[0])) for n, (c, f) in enumerate(listed)]
+    path = assemble(module(kernels), "gfx950")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NETRA_SIM_DEVICES", "gfx950")
         hip = Hip(sim_library)
