@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from netra_catalog import Call, Tensor, evaluate, intsets, load
 from netra_catalog.checks import check
 from netra_catalog.contract import Env, Overflow, Undefined, parse
-from netra_catalog.intsets import Ints, piece
-from netra_catalog.region import Names, float_of, key_of, true_when
+from netra_catalog.intsets import Ints, float_of, key_of, piece
+from netra_catalog.region import Names, true_when
 from toy_contract import NAMES, PLACE, call
 
 SPAN = range(-70, 71)

@@ -62,7 +62,7 @@ def measure(root: Path, rows: int, runs: int) -> list[dict[str, float]]:
 def prepare(root: Path, tactics: int) -> Path:
     """A synthetic catalog with its catalog.bin; there are no code objects, so no hashes of any."""
     sys.path[:0] = [str(ROOT / "tests" / "fixtures"), str(ROOT / "catalog")]
-    import toy_catalogs
+    import toy_catalogs  # type: ignore[import-not-found]
     from netra_catalog import build, load
     from netra_catalog.binary import compile_catalog
 

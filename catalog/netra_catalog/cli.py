@@ -196,7 +196,7 @@ def why(op: str, words: tuple[str, ...], device: str, as_json: bool) -> None:
 
 
 def _answer(tactics: list[Any], call: Any, simulated: bool) -> dict[str, Any]:
-    from netra_catalog.dispatch import Judge, Match, barred, describe_call, explain, match
+    from netra_catalog.dispatch import Judge, Match, barred, describe_call, match
 
     asked: list[dict[str, Any]] = []
     able: list[Any] = []
@@ -206,7 +206,7 @@ def _answer(tactics: list[Any], call: Any, simulated: bool) -> dict[str, Any]:
         if here and tactic.arch != call.arch:
             continue
         reason = barred(tactic, simulated=simulated)
-        failure = explain(tactic, call, judge)
+        failure = judge.explain(tactic)
         if not reason:
             able.append(tactic)
         text = failure.text if failure else f"would take it, but {reason}" if reason else "takes it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +62,8 @@ class CompiledExpr:
 
 
 class CompiledPredicate:
-    def __init__(self, id: str, expr: CompiledExpr, line: int) -> None:
-        self.id, self.expr, self.text, self.line = id, expr, expr.text, line
+    def __init__(self, id: str, expr: CompiledExpr) -> None:
+        self.id, self.expr, self.text = id, expr, expr.text
 
 
 class CompiledCatalog:
@@ -98,6 +98,7 @@ class CompiledCatalog:
         self._strings: dict[int, str] = {}
         self._ops: dict[int, Op] = {}
         self._machines: dict[int, Machine] = {}
+        self._predicates: dict[tuple[int, ...], CompiledPredicate] = {}
         self.op_index = {self.row("ops", i)[0]: i for i in range(self.count("ops"))}
 
     def fail(self, message: str) -> None:
@@ -190,6 +191,15 @@ class CompiledCatalog:
             self._machines[op] = Machine(self._code, self._constants, self.string, slots)
         return self._machines[op]
 
+    def predicate(self, op: int, index: int) -> CompiledPredicate:
+        id, text, start, _line = self.row("predicates", index)
+        key = (op, id, text, start)
+        found = self._predicates.get(key)
+        if found is None:
+            expr = CompiledExpr(self.machine(op), start, self.string(text))
+            found = self._predicates[key] = CompiledPredicate(self.string(id), expr)
+        return found
+
     def tactics(self, op: str | None = None) -> list[CompiledTactic]:
         """The tactics of one op, or all, by op, target, rank and id."""
         found: list[CompiledTactic] = []
@@ -201,6 +211,36 @@ class CompiledCatalog:
                         self.fail(f"a tactic of op {index} names op {row[2]}")
                     found.append(CompiledTactic(self, row))
         return found
+
+
+class _Contract(Mapping[str, CompiledPredicate]):
+    """Predicates, made when they are reached: most tactics decline at one of the first."""
+
+    def __init__(self, catalog: CompiledCatalog, op: int, first: int, count: int) -> None:
+        if first + count > catalog.count("predicates"):
+            catalog.fail(f"predicates {first}..{first + count - 1} lie beyond the last")
+        self.catalog, self.op, self.first, self.count = catalog, op, first, count
+
+    def values(self) -> Any:
+        for index in range(self.first, self.first + self.count):
+            yield self.catalog.predicate(self.op, index)
+
+    def items(self) -> Any:
+        for predicate in self.values():
+            yield predicate.id, predicate
+
+    def __iter__(self) -> Iterator[str]:
+        return (predicate.id for predicate in self.values())
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, id: str) -> CompiledPredicate:
+        for predicate in self.values():
+            if predicate.id == id:
+                found: CompiledPredicate = predicate
+                return found
+        raise KeyError(id)
 
 
 class CompiledTactic:
@@ -224,11 +264,7 @@ class CompiledTactic:
 
     @cached_property
     def contract(self) -> Mapping[str, CompiledPredicate]:
-        made: dict[str, CompiledPredicate] = {}
-        for id, text, start, line in self.catalog.rows("predicates", self.row[8], self.row[9]):
-            expr = self.expr(start, self.catalog.string(text))
-            made[self.catalog.string(id)] = CompiledPredicate(self.catalog.string(id), expr, line)
-        return made
+        return _Contract(self.catalog, self.row[2], self.row[8], self.row[9])
 
     def expr(self, start: int, text: str = "") -> CompiledExpr:
         return CompiledExpr(self.machine, start, text or f"program {start}")

@@ -70,6 +70,13 @@ class Judge:
     def __init__(self, call: Call) -> None:
         self.call = call
         self._known: dict[int, tuple[Op, str, Env]] = {}
+        self._said: dict[int, tuple[Tactic, Failure | None]] = {}
+
+    def explain(self, tactic: Tactic) -> Failure | None:
+        """`explain`, once for each tactic."""
+        if id(tactic) not in self._said:
+            self._said[id(tactic)] = (tactic, explain(tactic, self.call, self))
+        return self._said[id(tactic)][1]
 
     def about(self, definition: Op) -> tuple[str, Env]:
         """How the call does not fit the op ("" when it does), and what names stand for."""
@@ -157,7 +164,7 @@ def match(
     judge = judge or Judge(call)
     best: tuple[Tactic, Failure] | None = None
     for tactic in sorted((t for t in tactics if t.op == call.op), key=lambda t: (t.rank, t.id)):
-        failure = explain(tactic, call, judge)
+        failure = judge.explain(tactic)
         if failure is None:
             takers.append(tactic)
         elif best is None or (-failure.passed, tactic.id) < (-best[1].passed, best[0].id):

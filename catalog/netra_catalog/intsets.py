@@ -7,6 +7,7 @@ above LIMIT raises Undecided rather than being guessed.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -248,3 +249,17 @@ def rounded_up(s: Ints, by: int) -> Ints:
 
 
 POWERS = Ints.of(1 << n for n in range(127))
+
+
+# Floats as integers.
+
+
+def key_of(value: float) -> int:
+    """An integer in the order of the floats; -0 and 0 share one."""
+    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return bits if bits >= 0 else -(bits & (2**63 - 1))
+
+
+def float_of(key: int) -> float:
+    magnitude: float = struct.unpack("<d", struct.pack("<Q", abs(key)))[0]
+    return magnitude if key >= 0 else -magnitude

@@ -8,7 +8,6 @@ operand that is not evaluated cannot overflow, one that overflows makes the pred
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,7 +25,7 @@ from netra_catalog.expr import (
     Unary,
     loads,
 )
-from netra_catalog.intsets import ALL, FITS, NONE, POWERS, Ints, Undecided
+from netra_catalog.intsets import ALL, FITS, NONE, POWERS, Ints, Undecided, key_of
 from netra_catalog.op import GRAPHS, PHASES, Op
 from netra_catalog.paths import ARCHES
 from netra_catalog.tactic import Tactic
@@ -85,17 +84,6 @@ class Box:
 
 Region = tuple[Box, ...]
 EVERYTHING: Region = (Box(),)
-
-
-def key_of(value: float) -> int:
-    """An integer in the order of the floats; -0 and 0 share one."""
-    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
-    return bits if bits >= 0 else -(bits & (2**63 - 1))
-
-
-def float_of(key: int) -> float:
-    magnitude: float = struct.unpack("<d", struct.pack("<Q", abs(key)))[0]
-    return magnitude if key >= 0 else -magnitude
 
 
 INF = key_of(float("inf"))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 from netra_catalog.call import Call, Tensor, dense_strides
 from netra_catalog.expr import Apply, Compare, Env, Load, Node, Overflow, Undefined
-from netra_catalog.intsets import Ints
+from netra_catalog.intsets import Ints, float_of, key_of
 from netra_catalog.op import Op, TensorArg
-from netra_catalog.region import NAN, Box, Names, float_of, get, key_of, leader
+from netra_catalog.region import NAN, Box, Names, get, leader
 
 _AREA = 1 << 40
 _TRIES = 120
