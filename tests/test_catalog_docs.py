@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -23,6 +24,11 @@ def shown() -> list[tuple[str, list[str]]]:
     return found
 
 
+def essence(line: str) -> str:
+    """Without column widths and counts, which change with every tactic that is added."""
+    return re.sub(r"(tactics|kernels|bytes):? \d+", r"\1 N", " ".join(line.split()))
+
+
 @pytest.mark.parametrize(("command", "lines"), shown(), ids=lambda value: str(value)[:30])
 def test_the_page_shows_what_is_printed(
     command: str, lines: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -36,7 +42,8 @@ def test_the_page_shows_what_is_printed(
         lines = [line.replace("build/catalog.bin", str(tmp_path / "catalog.bin")) for line in lines]
     result = CliRunner().invoke(main, words)
     assert lines
-    missing = [line for line in lines if line not in result.output.splitlines()]
+    printed = {essence(line) for line in result.output.splitlines()}
+    missing = [line for line in lines if essence(line) not in printed]
     assert not missing, (missing, result.output)
 
 
