@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "compressed.h"
+
 namespace netra::bundle {
 namespace {
 
@@ -59,13 +61,17 @@ uint64_t promised_size(const uint8_t* data, size_t size) {
   return end;
 }
 
-bool select(const uint8_t** data, size_t* size, const std::string& arch, std::string* error,
-            int* hip_error) {
+bool select(const uint8_t** data, size_t* size, const std::string& arch,
+            std::vector<uint8_t>* unpacked, std::string* error, int* hip_error) {
   *hip_error = 200;
-  if (*size >= 4 && std::memcmp(*data, "CCOB", 4) == 0) {
-    *error = "the file is a compressed offload bundle; unpack it with clang-offload-bundler "
-             "--unbundle, or build with --no-offload-compress";
-    return false;
+  if (compressed::is_compressed(*data, *size)) {
+    if (!compressed::unpack(*data, *size, unpacked, error)) return false;
+    if (!is_bundle(unpacked->data(), unpacked->size())) {
+      *error = "the compressed offload bundle holds no offload bundle";
+      return false;
+    }
+    *data = unpacked->data();
+    *size = unpacked->size();
   }
   if (!is_bundle(*data, *size)) {
     *hip_error = 0;

@@ -462,21 +462,33 @@ class Loader {
     return starting_state(*kernel) && entry(symbol, kernel);
   }
 
-  // What the hardware puts into a wave before it starts has to have room there.
+  // What the hardware puts into a wave before it starts has to have room there: at most 16 user SGPRs.
+  // Those of the enable bits come first (four dwords for the private segment buffer, two for each
+  // pointer, one for the private segment's size).
   bool starting_state(const Kernel& kernel) {
     const Descriptor& d = kernel.descriptor;
-    constexpr uint32_t kMostUserSgprs = 16;
-    static constexpr uint8_t kDwords[] = {4, 2, 2, 2, 2, 2, 1};   // by bit of the properties
-    uint32_t user = d.preload & 127;
-    for (int bit = 0; bit < 7; ++bit) user += (d.properties >> bit & 1) * kDwords[bit];
-    if (user > kMostUserSgprs) {
-      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor asks for " +
-                                          std::to_string(user) + " user SGPRs; a wave has " +
-                                          std::to_string(kMostUserSgprs));
+    constexpr uint32_t kDwords[] = {4, 2, 2, 2, 2, 2, 1};
+    const uint32_t length = d.preload & 127, from = d.preload >> 7;
+    uint32_t count = length;
+    for (int bit = 0; bit < 7; ++bit) count += (d.properties >> bit & 1) * kDwords[bit];
+    if (length != 0 && target_->wave_size != 64) {
+      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor preloads arguments, "
+                                      "which " + object_.arch + " does not do");
     }
-    if ((d.preload & 127) != 0 && 4u * ((d.preload >> 7) + (d.preload & 127)) > d.kernarg_bytes) {
-      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor preloads arguments past the " +
-                                          std::to_string(d.kernarg_bytes) + " bytes of the segment");
+    if (count > 16) {
+      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor asks for " +
+                                          std::to_string(count) + " user SGPRs; there are 16");
+    }
+    if (uint64_t{4} * (from + length) > round_up(d.kernarg_bytes, 4) && length != 0) {
+      return fail(kInvalidKernelFile,
+                  kernel.name + ": the kernel descriptor preloads up to byte " +
+                      std::to_string(4 * (from + length)) + " of a kernarg segment of " +
+                      std::to_string(d.kernarg_bytes));
+    }
+    if (target_->wave_size != 64 && d.vgprs_allocated > 256) {
+      return fail(kInvalidKernelFile, kernel.name + ": the kernel descriptor allocates " +
+                                          std::to_string(d.vgprs_allocated) +
+                                          " VGPRs; a wave has at most 256");
     }
     // Scratch is given to waves in up to 8 MiB.
     constexpr uint32_t kMostScratch = 8u << 20;
@@ -564,7 +576,8 @@ std::shared_ptr<CodeObject> load_code_object(const void* image, size_t size,
   object->name = name;
   object->sha256 = Sha256::of(image, size);
   const uint8_t* data = static_cast<const uint8_t*>(image);
-  if (!bundle::select(&data, &size, "", error, hip_error)) return nullptr;
+  std::vector<uint8_t> unpacked;
+  if (!bundle::select(&data, &size, "", &unpacked, error, hip_error)) return nullptr;
   object->image.assign(data, data + size);
   Loader loader(object.get(), memory, device);
   if (loader.run()) return object;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "hip_runtime_state.h"
+#include "wave.h"
 
 namespace netra::hip {
 namespace {
@@ -70,7 +71,9 @@ uint64_t hidden_value(const std::string& kind, const KernelOp& op) {
   if ((i = axis("hidden_group_size_")) >= 0) return op.block[i];
   if (kind == "hidden_grid_dims") return 3;   // HIP always dispatches three dimensions
   if (kind == "hidden_dynamic_lds_size") return op.dynamic_lds;
-  return 0;   // remainders (grids are whole blocks), global offsets, and what is null
+  if (kind == "hidden_private_base") return kPrivateBase >> 32;
+  if (kind == "hidden_shared_base") return kSharedBase >> 32;
+  return 0;   // hidden_queue_ptr (run_launch sets it), remainders (grids are whole blocks), global offsets, and what is null
 }
 
 // Fills the segment from one of HIP's two argument forms.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bundle.h"
+#include "compressed.h"
 #include "elf.h"
 #include "hip_runtime_state.h"
 
@@ -26,7 +27,10 @@ hipError_t load(hipModule_t* out, const uint8_t* data, size_t size, const std::s
   const std::string arch = device->target->arch;
   std::string error;
   int code = 0;
-  if (!bundle::select(&data, &size, arch, &error, &code)) return fail(code, name + ": " + error);
+  std::vector<uint8_t> unpacked;
+  if (!bundle::select(&data, &size, arch, &unpacked, &error, &code)) {
+    return fail(code, name + ": " + error);
+  }
   auto object = load_code_object(data, size, name, &rt.memory, device->index, &error, &code);
   if (object == nullptr) return fail(code, name + ": " + error);
   auto module = std::make_shared<Module>();   // from here its destructor gives the memory back
@@ -85,7 +89,15 @@ hipError_t load_from_memory(hipModule_t* out, const void* image) {
     return fail(hipErrorInvalidValue, "the module or the image pointer is null");
   }
   std::vector<uint8_t> bytes = copy_readable(image, 64);
-  if (bundle::is_bundle(bytes.data(), bytes.size())) {
+  if (compressed::is_compressed(bytes.data(), bytes.size())) {
+    const uint64_t promised = compressed::promised_size(bytes.data(), bytes.size());
+    if (promised == 0) {
+      return fail(hipErrorInvalidImage,
+                  "<memory>: the header of the compressed offload bundle does not say how long it "
+                  "is (version 1, or damaged); load it with hipModuleLoad");
+    }
+    if (promised <= kLargestImage) bytes = copy_readable(image, promised);
+  } else if (bundle::is_bundle(bytes.data(), bytes.size())) {
     // The table lists the entries; read more until it is whole.
     uint64_t promised = 0;
     for (uint64_t reach = 4096; promised == 0 && reach <= 1 << 20; reach *= 16) {

@@ -456,7 +456,9 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
   std::string error;
   const std::shared_ptr<const Program> program = program_for(*launch.object, *launch.kernel, &error);
   if (!program) return refuse(error);
-  if (program->entry() < 0) return refuse("its entry is not an instruction");
+  if (program->entry() < 0) return refuse(launch.kernel->descriptor.preload & 127
+      ? "its preload needs code 256 bytes after its entry, where firmware starts it"
+      : "its entry is not an instruction");
 
   Dispatch d;
   const Descriptor& k = launch.kernel->descriptor;
@@ -479,7 +481,15 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
   d.scratch_bytes = k.scratch_bytes + (k.dynamic_stack ? kDynamicStack : 0);
   d.groups = static_cast<uint64_t>(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   d.state.regions = memory.table();
-  if (k.properties & 6) {
+  const std::vector<KernelArg>& args = launch.kernel->args;
+  const auto queue_arg = std::find_if(args.begin(), args.end(), [](const KernelArg& a) {
+    return a.value_kind == "hidden_queue_ptr" && a.size == 8;
+  });
+  if (queue_arg != args.end() && launch.kernarg) {
+    const uint64_t queue = reinterpret_cast<uint64_t>(&d.queue);
+    std::memcpy(reinterpret_cast<uint8_t*>(launch.kernarg) + queue_arg->offset, &queue, 8);
+  }
+  if (k.properties & 6 || queue_arg != args.end()) {
     for (int axis = 0; axis < 3; ++axis) {
       d.packet.block[axis] = static_cast<uint16_t>(launch.block[axis]);
       d.packet.grid[axis] = launch.grid[axis] * launch.block[axis];

@@ -186,7 +186,9 @@ class Binder {
       else bind_text(&i, text_line);
       i.tally = static_cast<uint8_t>(tally_of(i.cls, promised(i)));
     }
-    p_.entry_ = p_.at(kernel_.entry);
+    // Firmware that preloads kernel arguments starts 256 bytes in, behind the prologue that loads
+    // them for firmware that does not (LLVM AMDGPUUsage, "Preloaded Kernel Arguments").
+    p_.entry_ = p_.at(kernel_.entry + ((kernel_.descriptor.preload & 127) != 0 ? 256 : 0));
   }
 
  private:

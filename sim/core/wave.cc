@@ -9,9 +9,6 @@
 namespace netra {
 namespace {
 
-// Apertures: the upper halves that flat addresses are compared with (amdkfd's values).
-constexpr uint64_t kSharedBase = 0x0001000000000000ull, kPrivateBase = 0x0002000000000000ull;
-
 std::string hex(uint64_t x) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(x));

@@ -18,6 +18,10 @@ enum class State : uint8_t { running, barrier, ended, faulted };
 
 struct LaunchState;
 struct Group;
+
+// The flat address apertures of LDS and scratch: 4 GiB from each base.
+inline constexpr uint64_t kSharedBase = 0x0001000000000000ull,
+                          kPrivateBase = 0x0002000000000000ull;
 struct CodeObject;
 
 // MODE register fields (both ISA guides, "Mode register").
