@@ -94,6 +94,8 @@ enum hipGraphNodeType : int32_t {
   hipGraphNodeTypeKernel = 0,
   hipGraphNodeTypeMemcpy = 1,
   hipGraphNodeTypeMemset = 2,
+  hipGraphNodeTypeHost = 3,
+  hipGraphNodeTypeEmpty = 5,
 };
 
 enum hipPointer_attribute : int32_t {
@@ -139,6 +141,22 @@ struct hipPointerAttribute_t {
 static_assert(sizeof(hipPointerAttribute_t) == 32 &&
               offsetof(hipPointerAttribute_t, devicePointer) == 8 &&
               offsetof(hipPointerAttribute_t, hostPointer) == 16);
+
+using hipHostFn_t = void (*)(void*);
+struct hipHostNodeParams {
+  hipHostFn_t fn;
+  void* userData;
+};
+
+struct hipMemsetParams {
+  void* dst;
+  unsigned elementSize;   // bytes: 1, 2 or 4
+  size_t height, pitch;   // rows, and bytes from one to the next
+  unsigned value;
+  size_t width;           // elements of a row
+};
+static_assert(sizeof(hipMemsetParams) == 48 && offsetof(hipMemsetParams, height) == 16 &&
+              offsetof(hipMemsetParams, value) == 32 && offsetof(hipMemsetParams, width) == 40);
 
 struct hipDim3 {
   uint32_t x, y, z;

@@ -1,6 +1,7 @@
-// Graphs as templates, and executable graphs. Nodes come from captures in this slice.
+// Graphs as templates, and executable graphs. Nodes come from captures or from hip_graph_nodes.cc.
 
 #include <algorithm>
+#include <set>
 
 #include "hip_runtime_state.h"
 
@@ -8,6 +9,65 @@ namespace netra::hip {
 namespace {
 
 constexpr unsigned long long kDeviceLaunch = 4, kKnownFlags = 1 | 2 | 4 | 8;
+
+hipError_t no_such_graph() { return fail(hipErrorInvalidValue, "the graph does not exist"); }
+hipError_t no_such_node() { return fail(hipErrorInvalidValue, "the graph node does not exist"); }
+
+std::shared_ptr<Exec> find_exec(hipGraphExec_t handle) {
+  Runtime& rt = Runtime::get();
+  std::lock_guard lock(rt.mutex);
+  const auto it = rt.execs.find(handle);
+  return it == rt.execs.end() ? nullptr : it->second;
+}
+
+hipError_t no_such_exec() {
+  return fail(hipErrorInvalidValue, "the executable graph does not exist");
+}
+
+// Each node after those that it depends on, else in the order of their making. hipGraphAdd* and
+// hipGraphAddDependencies allow no cycle.
+std::vector<const Node*> in_order(const Graph& graph) {
+  std::vector<const Node*> order;
+  std::set<const Node*> done;
+  while (order.size() < graph.nodes.size()) {
+    for (const auto& node : graph.nodes) {
+      const auto ready = [&](const Node* other) { return done.count(other) != 0; };
+      if (done.count(node.get()) != 0) continue;
+      if (!std::all_of(node->after.begin(), node->after.end(), ready)) continue;
+      done.insert(node.get());
+      order.push_back(node.get());
+    }
+  }
+  return order;
+}
+
+hipError_t instantiate(hipGraphExec_t* out, hipGraph_t handle, unsigned long long flags) {
+  if (out == nullptr) return fail(hipErrorInvalidValue, "the result pointer is null");
+  if ((flags & ~kKnownFlags) != 0) return fail(hipErrorInvalidValue, "unknown flags");
+  if ((flags & kDeviceLaunch) != 0) {
+    return fail(hipErrorNotSupported, "the simulator launches no graphs from the device");
+  }
+  Runtime& rt = Runtime::get();
+  std::lock_guard lock(rt.mutex);
+  const auto it = rt.graphs.find(handle);
+  if (it == rt.graphs.end()) return no_such_graph();
+  auto exec = std::make_shared<Exec>();
+  for (const Node* node : in_order(*it->second)) exec->steps.push_back({node, node->operation});
+  *out = exec.get();
+  rt.execs[exec.get()] = std::move(exec);
+  return hipSuccess;
+}
+
+}  // namespace
+
+// A kernel operation from the parameters of a node.
+hipError_t from_params(const hipKernelNodeParams* params, KernelOp* op) {
+  if (params == nullptr) return fail(hipErrorInvalidValue, "the parameters are null");
+  const uint32_t grid[3] = {params->gridDim.x, params->gridDim.y, params->gridDim.z};
+  const uint32_t block[3] = {params->blockDim.x, params->blockDim.y, params->blockDim.z};
+  return prepare_kernel(static_cast<hipFunction_t>(params->func), grid, block,
+                        params->sharedMemBytes, params->kernelParams, params->extra, op);
+}
 
 // Graphs of open captures count too: hipStreamGetCaptureInfo_v2 gives them out.
 Graph* find_graph(hipGraph_t handle) {
@@ -35,49 +95,6 @@ Node* find_node(hipGraphNode_t handle) {
   return nullptr;
 }
 
-hipError_t no_such_graph() { return fail(hipErrorInvalidValue, "the graph does not exist"); }
-hipError_t no_such_node() { return fail(hipErrorInvalidValue, "the graph node does not exist"); }
-
-std::shared_ptr<Exec> find_exec(hipGraphExec_t handle) {
-  Runtime& rt = Runtime::get();
-  std::lock_guard lock(rt.mutex);
-  const auto it = rt.execs.find(handle);
-  return it == rt.execs.end() ? nullptr : it->second;
-}
-
-hipError_t no_such_exec() {
-  return fail(hipErrorInvalidValue, "the executable graph does not exist");
-}
-
-hipError_t instantiate(hipGraphExec_t* out, hipGraph_t handle, unsigned long long flags) {
-  if (out == nullptr) return fail(hipErrorInvalidValue, "the result pointer is null");
-  if ((flags & ~kKnownFlags) != 0) return fail(hipErrorInvalidValue, "unknown flags");
-  if ((flags & kDeviceLaunch) != 0) {
-    return fail(hipErrorNotSupported, "the simulator launches no graphs from the device");
-  }
-  Runtime& rt = Runtime::get();
-  std::lock_guard lock(rt.mutex);
-  const auto it = rt.graphs.find(handle);
-  if (it == rt.graphs.end()) return no_such_graph();
-  auto exec = std::make_shared<Exec>();
-  for (const auto& node : it->second->nodes) {
-    exec->steps.push_back({node.get(), node->operation});
-  }
-  *out = exec.get();
-  rt.execs[exec.get()] = std::move(exec);
-  return hipSuccess;
-}
-
-// A kernel operation from the parameters of a node.
-hipError_t from_params(const hipKernelNodeParams* params, KernelOp* op) {
-  if (params == nullptr) return fail(hipErrorInvalidValue, "the parameters are null");
-  const uint32_t grid[3] = {params->gridDim.x, params->gridDim.y, params->gridDim.z};
-  const uint32_t block[3] = {params->blockDim.x, params->blockDim.y, params->blockDim.z};
-  return prepare_kernel(static_cast<hipFunction_t>(params->func), grid, block,
-                        params->sharedMemBytes, params->kernelParams, params->extra, op);
-}
-
-}  // namespace
 }  // namespace netra::hip
 
 using namespace netra;
@@ -175,9 +192,11 @@ hipError_t hipGraphNodeGetType(hipGraphNode_t handle, hipGraphNodeType* type) {
     std::lock_guard lock(Runtime::get().mutex);
     const Node* node = find_node(handle);
     if (node == nullptr) return no_such_node();
-    *type = std::holds_alternative<KernelOp>(node->operation) ? hipGraphNodeTypeKernel
-            : std::holds_alternative<CopyOp>(node->operation) ? hipGraphNodeTypeMemcpy
-                                                              : hipGraphNodeTypeMemset;
+    constexpr hipGraphNodeType kTypes[] = {hipGraphNodeTypeKernel, hipGraphNodeTypeMemcpy,
+                                           hipGraphNodeTypeMemset, hipGraphNodeTypeHost,
+                                           hipGraphNodeTypeEmpty};   // as Operation has them
+    static_assert(std::variant_size_v<Operation> == std::size(kTypes));
+    *type = kTypes[node->operation.index()];
     return hipSuccess;
   });
 }

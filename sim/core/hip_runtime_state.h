@@ -59,7 +59,12 @@ struct FillOp {
   uint32_t element = 1;   // bytes: 1, 2 or 4
   uint64_t count = 0;     // elements
 };
-using Operation = std::variant<KernelOp, CopyOp, FillOp>;
+struct HostOp {
+  hipHostFn_t function = nullptr;
+  void* data = nullptr;
+};
+struct EmptyOp {};   // a node that only orders others
+using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, EmptyOp>;
 
 struct Node {
   Operation operation;
@@ -71,7 +76,7 @@ struct Node {
 };
 
 struct Graph {
-  std::vector<std::unique_ptr<Node>> nodes;   // in a topological order
+  std::vector<std::unique_ptr<Node>> nodes;   // in the order of their making
 };
 
 struct Exec {
@@ -115,7 +120,9 @@ struct Device {
   int index = 0;
   const Target* target = nullptr;
   uint64_t used = 0;              // bytes of hipMalloc
-  std::mutex work;
+  // Recursive, since a host function runs while its stream's operation does. HIP forbids it to call
+  // HIP; one that does gets its work done at once instead of a deadlock.
+  std::recursive_mutex work;
   int fault = 0;                  // sticky: 700 or 719
   bool fault_reported = false;    // a synchronising call has returned it
   std::shared_ptr<Stream> null_stream;
@@ -208,6 +215,10 @@ hipError_t check_fill(const FillOp& op);
 // Validates a launch and lays out its kernarg segment.
 hipError_t prepare_kernel(hipFunction_t function, const uint32_t grid[3], const uint32_t block[3],
                           uint64_t dynamic_lds, void** params, void** extra, KernelOp* op);
+// The graph of a handle, those of open captures included; null when there is none. Under the mutex.
+Graph* find_graph(hipGraph_t handle);
+Node* find_node(hipGraphNode_t handle);
+hipError_t from_params(const hipKernelNodeParams* params, KernelOp* op);
 // Runs one operation on the device, whose work lock the caller holds.
 void run_kernel(Device& device, const KernelOp& op);
 void run_copy(const CopyOp& op);

@@ -12,6 +12,11 @@ void run(Device& device, const Operation& operation) {
     run_kernel(device, *kernel);
     return;
   }
+  if (const auto* host = std::get_if<HostOp>(&operation)) {
+    host->function(host->data);
+    return;
+  }
+  if (std::holds_alternative<EmptyOp>(operation)) return;
   const auto* copy = std::get_if<CopyOp>(&operation);
   const auto* fill = std::get_if<FillOp>(&operation);
   if ((copy != nullptr ? check_copy(*copy) : check_fill(*fill)) != hipSuccess) {
@@ -310,6 +315,16 @@ hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event_handle, unsig
       return fail(hipErrorStreamCaptureMerge, "the stream belongs to another capture");
     }
     return hipSuccess;
+  });
+}
+
+// Runs the function when the stream's earlier work is done: now, or when a captured graph runs.
+hipError_t hipLaunchHostFunc(hipStream_t handle, hipHostFn_t function, void* data) {
+  return api("hipLaunchHostFunc", [&] {
+    if (function == nullptr) return fail(hipErrorInvalidValue, "the function is null");
+    std::shared_ptr<Stream> stream;
+    const hipError_t code = find_stream(handle, &stream);
+    return code == hipSuccess ? submit(stream, HostOp{function, data}) : code;
   });
 }
 
