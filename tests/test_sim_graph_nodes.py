@@ -65,10 +65,12 @@ def refused(hip: Hip, code: int, function: str, *args: object) -> str:
     return caught.value.detail
 
 
-def node(hip: Hip, kind: str, graph: c_void_p, after: list[c_void_p], *args: object) -> c_void_p:
+def node(
+    hip: Hip, function: str, graph: c_void_p, after: list[c_void_p], *args: object
+) -> c_void_p:
     made = c_void_p()
     listed = (c_void_p * len(after))(*after) if after else None
-    hip.call(f"hipGraphAdd{kind}", byref(made), graph, listed, c_size_t(len(after)), *args)
+    hip.call(function, byref(made), graph, listed, c_size_t(len(after)), *args)
     return made
 
 
@@ -106,12 +108,12 @@ def test_nodes_of_every_kind(hip: Hip, assemble: Assemble, graph: c_void_p) -> N
     seen: list[int] = []
     called = HOST_FUNCTION(lambda value: seen.append(ctypes.cast(copy, ctypes.POINTER(c_uint))[63]
                                                      + (value or 0)))
-    fourth = node(hip, "HostNode", graph, [], byref(Host(called, 1000)))
-    third = node(hip, "MemcpyNode1D", graph, [], c_void_p(copy), c_void_p(data), c_size_t(256),
-                 D2D)
-    between = node(hip, "EmptyNode", graph, [third])
-    second = node(hip, "KernelNode", graph, [], byref(params))
-    first = node(hip, "MemsetNode", graph, [], byref(Fill(data, 4, 1, 0, 5, 64)))
+    fourth = node(hip, "hipGraphAddHostNode", graph, [], byref(Host(called, 1000)))
+    third = node(hip, "hipGraphAddMemcpyNode1D", graph, [], c_void_p(copy), c_void_p(data),
+                 c_size_t(256), D2D)
+    between = node(hip, "hipGraphAddEmptyNode", graph, [third])
+    second = node(hip, "hipGraphAddKernelNode", graph, [], byref(params))
+    first = node(hip, "hipGraphAddMemsetNode", graph, [], byref(Fill(data, 4, 1, 0, 5, 64)))
     for before, after in ((first, second), (second, third), (between, fourth)):
         depend(hip, graph, before, after)
     assert kinds(hip, [first, second, third, fourth, between]) == [
@@ -122,9 +124,9 @@ def test_nodes_of_every_kind(hip: Hip, assemble: Assemble, graph: c_void_p) -> N
 
 
 def test_dependencies(hip: Hip, graph: c_void_p) -> None:
-    a = node(hip, "EmptyNode", graph, [])
-    b = node(hip, "EmptyNode", graph, [a])
-    c = node(hip, "EmptyNode", graph, [b])
+    a = node(hip, "hipGraphAddEmptyNode", graph, [])
+    b = node(hip, "hipGraphAddEmptyNode", graph, [a])
+    c = node(hip, "hipGraphAddEmptyNode", graph, [b])
 
     def wrong(*pairs: tuple[c_void_p, c_void_p]) -> str:
         n = len(pairs)
@@ -148,21 +150,22 @@ def test_dependencies(hip: Hip, graph: c_void_p) -> None:
 
 def test_node_errors(hip: Hip, graph: c_void_p) -> None:
     out, data = c_void_p(), hip.malloc(64)
+    whole = (c_void_p(data), c_void_p(data))
     rest = (byref(out), graph, None, c_size_t(0))
-    for code, kind, *args in (
-        (INVALID_VALUE, "KernelNode", None),
-        (INVALID_VALUE, "HostNode", None),
-        (INVALID_VALUE, "HostNode", byref(Host())),
-        (INVALID_VALUE, "MemsetNode", None),
-        (INVALID_VALUE, "MemsetNode", byref(Fill(data, 3, 1, 0, 0, 4))),
-        (INVALID_VALUE, "MemsetNode", byref(Fill(data, 4, 1, 0, 0, 17))),
-        (INVALID_VALUE, "MemsetNode", byref(Fill(data, 4, 0, 0, 0, 4))),
-        (NOT_SUPPORTED, "MemsetNode", byref(Fill(data, 1, 2, 32, 0, 4))),
-        (INVALID_VALUE, "MemcpyNode1D", c_void_p(data), c_void_p(data), c_size_t(0), D2D),
-        (INVALID_VALUE, "MemcpyNode1D", c_void_p(data), c_void_p(data), c_size_t(65), D2D),
-        (21, "MemcpyNode1D", c_void_p(data), c_void_p(data), c_size_t(4), 9),
+    for code, function, *args in (
+        (INVALID_VALUE, "hipGraphAddKernelNode", None),
+        (INVALID_VALUE, "hipGraphAddHostNode", None),
+        (INVALID_VALUE, "hipGraphAddHostNode", byref(Host())),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", None),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 3, 1, 0, 0, 4))),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 1, 0, 0, 17))),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 0, 0, 0, 4))),
+        (NOT_SUPPORTED, "hipGraphAddMemsetNode", byref(Fill(data, 1, 2, 32, 0, 4))),
+        (INVALID_VALUE, "hipGraphAddMemcpyNode1D", *whole, c_size_t(0), D2D),
+        (INVALID_VALUE, "hipGraphAddMemcpyNode1D", *whole, c_size_t(65), D2D),
+        (21, "hipGraphAddMemcpyNode1D", *whole, c_size_t(4), 9),
     ):
-        assert refused(hip, int(code), f"hipGraphAdd{kind}", *rest, *args)
+        assert refused(hip, int(code), str(function), *rest, *args)
     hip.free(data)
 
 
