@@ -158,8 +158,10 @@ def test_planted_faults_of_code_objects(real: Path) -> None:
                                                                            "offset: 24}", 1))
             wanted = [f"{tactic}:", f"{kernel}.co", "write offset:"]
         elif kind == 2:
-            path.write_text(text.replace("{vgpr: ", "{vgpr: 1", 1))
-            wanted = [f"{tactic}:", f"resources.{kernel}: vgpr is 1", "write vgpr: "]
+            stated = text.partition("{vgpr: ")[2].partition(",")[0]
+            wrong = int(stated) + 1
+            path.write_text(text.replace(f"{{vgpr: {stated}", f"{{vgpr: {wrong}", 1))
+            wanted = [f"{tactic}:", f"resources.{kernel}: vgpr is {wrong}", "write vgpr: "]
         else:
             arch = path.parent.name
             others = sorted((real / "build" / arch).glob("*.co"))

@@ -238,6 +238,7 @@ def test_a_wheel_holds_what_serving_needs(tree):
     (tree / "catalog/gfx950/a.yaml").write_text("op: a\n")
     (tree / "bridges/bridge.py").write_text("import netra_bridge\n")
     make(tree, "gfx950", "gfx1151", "bridge")
+    (tree / "build/catalog.bin").write_bytes(b"compiled")
     (tree / "build/gfx950/gone.co").write_text("a kernel that was deleted\n")
     done = build_wheel(tree)
     assert done.returncode == 0, done.stderr
@@ -250,6 +251,7 @@ def test_a_wheel_holds_what_serving_needs(tree):
         "bridge.py",
         "netra_catalog/__init__.py",
         "netra_catalog/build/bridge/libnetra_bridge.so",
+        "netra_catalog/build/catalog.bin",
         "netra_catalog/build/gfx1151/c.co",
         "netra_catalog/build/gfx950/a.co",
         "netra_catalog/build/gfx950/b.co",
@@ -261,7 +263,7 @@ def test_a_wheel_holds_what_serving_needs(tree):
 def test_a_wheel_is_refused_when_nothing_is_built(tree):
     done = build_wheel(tree)
     assert done.returncode != 0
-    assert "build/objects.json is missing; type: make wheel" in done.stderr
+    assert "build/catalog.bin is missing; type: make wheel" in done.stderr
 
 
 BUGS = """

@@ -144,7 +144,7 @@ def descriptor_of(image: bytes) -> int:
         (44, "<I", 63, "first AGPR at 256 of"),
         (56, "<I", 0x7F | 4 << 16, "19 user SGPRs"),
         (58, "<H", 17, "user SGPRs"),
-        (58, "<H", 100 << 7 | 1, "past the 16 bytes of the segment"),
+        (58, "<H", 100 << 7 | 1, "of a kernarg segment of 16"),
     ],
 )
 def test_a_descriptor_that_asks_for_too_much(

@@ -11,6 +11,7 @@ others waited for something else.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -62,7 +63,7 @@ def measure(root: Path, rows: int, runs: int) -> list[dict[str, float]]:
 def prepare(root: Path, tactics: int) -> Path:
     """A synthetic catalog with its catalog.bin; there are no code objects, so no hashes of any."""
     sys.path[:0] = [str(ROOT / "tests" / "fixtures"), str(ROOT / "catalog")]
-    import toy_catalogs  # type: ignore[import-not-found]
+    toy_catalogs = importlib.import_module("toy_catalogs")
     from netra_catalog import build, load
     from netra_catalog.binary import compile_catalog
 
