@@ -20,6 +20,7 @@
 //            waves meet.  Latency bound: one barrier, one trip to LDS.
 
         #include "gfx950.inc"
+        #include "ieee.inc"
 
         karg    kOut,          0, 8     // bf16*, written
         karg    kX,            8, 8     // const bf16*
@@ -167,19 +168,16 @@
         s_nop           1
         v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] row_mirror row_mask:0xf bank_mask:0xf
 
-// amax / 224: the quotient by the rounded reciprocal of 224, and what it left; 1 / scale by one
-// Newton step.  Both come out as IEEE's for whatever amax; the fixups see to infinity.
+// amax / 224: the quotient by the rounded reciprocal of 224, and what it left, come out as IEEE's
+// for whatever amax; the fixup sees to infinity.  Then 1 / scale.
 
         v_mul_f32       v[vScale], 0x3b924925, v[vAmax]
         v_fma_f32       v[vErr], -v[vScale], s[sBound], v[vAmax]
         v_mov_b32       v[vTmp], 0x3b924925
         v_fma_f32       v[vScale], v[vErr], v[vTmp], v[vScale]
         v_div_fixup_f32 v[vScale], v[vScale], s[sBound], v[vAmax]
-        v_rcp_f32       v[vInv], v[vScale]
+        ieee_divide v[vInv], 1.0, v[vScale], v[vErr], v[vTmp], v[vR+2], v[vR+3]
         v_lshrrev_b32   v[vTmp], 2, v[vTid]
-        v_fma_f32       v[vErr], -v[vScale], v[vInv], 1.0
-        v_fma_f32       v[vInv], v[vErr], v[vInv], v[vInv]
-        v_div_fixup_f32 v[vInv], v[vInv], v[vScale], 1.0
 
 // Codes: the low halves of both dwords first, so that no dword is written twice in a row.
 

@@ -205,14 +205,11 @@
         s_nop           1
         v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] row_mirror row_mask:0xf bank_mask:0xf
 
-// scale, and 1 / scale by one Newton step, which comes out as IEEE's; the fixup sees to infinity.
+// scale, and 1 / scale.
 
         v_mul_f32       v[vScale], s[sInvMax], v[vAmax]
-        v_rcp_f32       v[vInv], v[vScale]
+        ieee_divide v[vInv], 1.0, v[vScale], v[vErr], v[vR+1], v[vR+2], v[vR+3]
         v_lshrrev_b32   v[vTmp], 4, v[vTid]             // group
-        v_fma_f32       v[vErr], -v[vScale], v[vInv], 1.0
-        v_fma_f32       v[vInv], v[vErr], v[vInv], v[vInv]
-        v_div_fixup_f32 v[vInv], v[vInv], v[vScale], 1.0
 
 // Codes: the low halves of both dwords first, so that no dword is written twice in a row.
 

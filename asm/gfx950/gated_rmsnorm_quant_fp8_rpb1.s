@@ -195,14 +195,11 @@
         v_permlane32_swap_b32 v[vAcc], v[vR]
         v_max_f32       v[vAcc], v[vAcc], v[vR]
 
-// scale, and 1 / scale by one Newton step, which comes out as IEEE's; the fixup sees to infinity.
+// scale, and 1 / scale.
 
         v_mul_f32       v[vScale], 0x3b124925, v[vAcc]
-        v_rcp_f32       v[vInv], v[vScale]
+        ieee_divide v[vInv], 1.0, v[vScale], v[vNs], v[vR], v[vE], v[vAcc]
         v_lshrrev_b32   v[vOff], 1, v[vOff]
-        v_fma_f32       v[vE], -v[vScale], v[vInv], 1.0
-        v_fma_f32       v[vInv], v[vE], v[vInv], v[vInv]
-        v_div_fixup_f32 v[vInv], v[vInv], v[vScale], 1.0
         .irp    i, 0
         v_pk_mul_f32    v[vS+\i:vS+\i+1], v[vS+\i:vS+\i+1], v[vInv:vInv+1] op_sel_hi:[1,0]
         .endr

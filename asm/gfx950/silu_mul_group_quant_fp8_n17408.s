@@ -19,6 +19,7 @@
 //            apart.
 
         #include "gfx950.inc"
+        #include "ieee.inc"
 
         karg    kX,       0, 8          // const bf16*
         karg    kCodes,   8, 8          // f8e4m3fn*, written
@@ -157,14 +158,11 @@
         s_nop           1
         v_max_f32_dpp   v[vAmax], v[vAmax], v[vAmax] row_mirror row_mask:0xf bank_mask:0xf
 
-// scale, and 1 / scale by one Newton step, which comes out as IEEE's; the fixup sees to infinity.
+// scale, and 1 / scale.
 
         v_mul_f32       v[vScale], 0x3b124925, v[vAmax]
-        v_rcp_f32       v[vInv], v[vScale]
+        ieee_divide v[vInv], 1.0, v[vScale], v[vDs], v[vNs], v[vErr], v[vE]
         v_lshrrev_b32   v[vLane], 4, v[vLane]           // group of the 4
-        v_fma_f32       v[vErr], -v[vScale], v[vInv], 1.0
-        v_fma_f32       v[vInv], v[vErr], v[vInv], v[vInv]
-        v_div_fixup_f32 v[vInv], v[vInv], v[vScale], 1.0
 
 // Codes: the low halves of both dwords first, so that no dword is written twice in a row.
 
