@@ -54,6 +54,9 @@ def test_case_sets(module: ModuleType, variant: str) -> None:
     for names in sets.values():
         assert names and len(set(names)) == len(names)
     assert set(sets["quick"]) <= set(sets["full"])
+    for case in module.cases("mutation", variant):  # can be drawn, and answered
+        if module is not gemv_fp8_blockscale or case.name == "random":
+            assert module.deployed(variant, **draw(module, case))
 
 
 # How far deployed may be from exact, in parts of the largest output: f32 sums are off by some

@@ -56,7 +56,7 @@ def cases(case_set: str, variant: str) -> list[Case]:
         return add_rmsnorm_out.cases_of(case_set, 2048, 128, given)
     given = {"sum_rounded": 1, "weight_has_one": 0, "code_max": 448}
     found = add_rmsnorm_out.cases_of(case_set, 5120, 8192, given)
-    wide = {**found[0].params, "rows": 3, "pad": 264}
+    wide = {**found[0].params, "fill": "random", "rows": 3, "pad": 264}
     return [Case("random-3-pad-264", wide), *found]
 
 
