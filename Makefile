@@ -19,7 +19,7 @@ LLVM = $(file <build/llvm.txt)
 HOSTCXX = $(file <build/cxx.txt)
 
 .PHONY: help setup gfx950 gfx1151 sim bridge catalog validate test lint wheel clean asan sim-asan
-.PHONY: ctorture csmith vectors bench fuzz FORCE
+.PHONY: ctorture csmith vectors hazard-fuzz bench fuzz FORCE
 
 help:
 	@echo 'make setup      .venv, LLVM, C++ compiler (found, or installed with apt as root)'
@@ -33,6 +33,7 @@ help:
 	@echo 'make lint       ruff and mypy'
 	@echo 'make sim-asan   kernels and tests on a simulator built with ASan and UBSan'
 	@echo 'make ctorture   GCC'"'"'s self-checking C programs on the simulator, for both targets; N= SEED='
+	@echo 'make hazard-fuzz  random sequences: our wait-state verdict against LLVM; N= SEED='
 	@echo 'make csmith     N random C programs: host and both targets must agree; N= SEED='
 	@echo 'make vectors    recorded instruction programs; VECTORS=FILE N= SEED='
 	@echo 'make fuzz       N damaged inputs for the readers and launches, under sanitizers; N= SEED='
@@ -193,7 +194,7 @@ sim-asan: asan gfx950 gfx1151 setup
 
 # Campaigns: N programs (without N: all of them; 100 for csmith), which ones is up to SEED; CHECK=1
 # runs them under the sanitizer.
-ctorture csmith vectors: setup sim
+ctorture csmith vectors hazard-fuzz: setup sim
 	@$(BIN)/python tools/campaign.py $@ $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(CHECK),--check) $(if $(VECTORS),--file '$(VECTORS)') $(ARGS)
 

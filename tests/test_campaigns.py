@@ -68,6 +68,11 @@ def test_a_crash_of_the_compiler_is_told_from_a_refusal() -> None:
     assert not isinstance(refused.value, compiler.CompilerCrashed)
 
 
+def test_wait_states_agree_with_llvm(campaign: Runner) -> None:
+    done = campaign("hazard-fuzz", "--count", "300", "--seed", "5")
+    assert last_line(done) == "hazard-fuzz: 300 passed, 0 failed of 300", done.stdout
+
+
 def test_csmith_sample(campaign: Runner) -> None:
     installed(csmith.PACKAGES, csmith._csmith)
     done = campaign("csmith", "--count", "12", "--seed", "7")

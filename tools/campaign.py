@@ -13,9 +13,11 @@ import click
 from campaigns import core
 from netra_catalog.paths import ARCHES
 
+_MODULES = {"hazard-fuzz": "hazards"}
+
 
 @click.command()
-@click.argument("campaign", type=click.Choice(["ctorture", "csmith", "vectors"]))
+@click.argument("campaign", type=click.Choice(["ctorture", "csmith", "vectors", "hazard-fuzz"]))
 @click.argument("names", nargs=-1, metavar="[PROGRAM]...")
 @click.option("-n", "--count", type=click.IntRange(1), help="How many programs.")
 @click.option(
@@ -64,7 +66,7 @@ def main(
     options = core.Options(
         count, seed, arches or ARCHES, names, workers, seconds, file, flags, check
     )
-    module = importlib.import_module(f"campaigns.{campaign}")
+    module = importlib.import_module(f"campaigns.{_MODULES.get(campaign, campaign)}")
     sys.exit(module.discover(options) if discover else module.run(options))
 
 

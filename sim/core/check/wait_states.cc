@@ -35,8 +35,15 @@ bool is_mask(const Facts& f, const Ref& r) {
   return r.slot < kMaxSlots && f.insn->row && f.insn->row->slot[r.slot].type == Type::mask;
 }
 
+// Which matrix instruction wrote a VGPR last. An earlier one that wrote it too no longer matters: the
+// later result comes after it.
+struct LastMatrix {
+  const std::vector<uint32_t>& by_row;
+  uint32_t number;
+};
+
 // The register by which two instructions are related; its count is 0 when they are not.
-Ref related(Relation how, const Facts& p, const Facts& c) {
+Ref related(Relation how, const Facts& p, const Facts& c, const LastMatrix& last) {
   const Ref none{};
   const auto vgpr_meet = [&](const auto& from, int from_count, const auto& to, int to_count,
                              auto from_ok, auto to_ok) -> Ref {
@@ -44,8 +51,13 @@ Ref related(Relation how, const Facts& p, const Facts& c) {
       for (int b = 0; b < to_count; ++b)
         if (from[a].file == File::vgpr && overlap(from[a], to[b]) && from_ok(from[a]) && to_ok(to[b])) {
           Ref r = to[b];
-          r.index = std::max(from[a].index, to[b].index);
-          return r;
+          const int end = std::min(from[a].index + from[a].count, to[b].index + to[b].count);
+          for (int n = std::max(from[a].index, to[b].index); n < end; ++n) {
+            const bool overtaken = &from[0] == &p.written[0] && p.is(kIsMfma) && last.by_row[static_cast<size_t>(n)] != last.number;
+            if (overtaken) continue;
+            r.index = static_cast<uint16_t>(n);
+            return r;
+          }
         }
     return none;
   };
@@ -71,7 +83,7 @@ Ref related(Relation how, const Facts& p, const Facts& c) {
     case Relation::waw: return vgpr_meet(p.written, p.writes, c.written, c.writes, all, all);
     case Relation::touch: {
       const Ref r = reads(all);
-      return r.count ? r : related(Relation::waw, p, c);
+      return r.count ? r : related(Relation::waw, p, c, last);
     }
     case Relation::raw_ab: return reads([&](const Ref& r) { return !is_addend(c, r); });
     case Relation::raw_c: return reads([&](const Ref& r) { return is_addend(c, r); });
@@ -109,12 +121,15 @@ struct History {
   struct Entry {
     const Facts* facts;
     uint64_t before[3];   // totals once it had been executed
+    uint32_t number;      // of the matrix instruction
   };
   uint64_t total[3] = {};   // by Count
   std::vector<Entry> recent;
   // Facts of instructions whose registers were chosen at run time, the last few of them.
   std::vector<Facts> own;
   uint32_t next_own = 0;
+  std::vector<uint32_t> matrix_writer;   // by row: the number of the matrix instruction that wrote it last
+  uint32_t matrices = 0;
 };
 
 class WaitStates : public Observer {
@@ -123,7 +138,10 @@ class WaitStates : public Observer {
       : watch_(watch), launch_(launch), gfx11_(launch.object->arch == "gfx1151") {}
 
   void start_group(Group& g) override {
-    for (Wave& w : g.waves) history_[&w] = {};
+    for (Wave& w : g.waves) {
+      history_[&w] = {};
+      history_[&w].matrix_writer.assign(w.vgprs + 1, 0);
+    }
   }
 
   void before(Wave& w, const Insn& i, const Facts& facts) override {
@@ -133,8 +151,7 @@ class WaitStates : public Observer {
     if (!h.recent.empty()) expire(h);
     if (f.consumes)
       for (const History::Entry& e : h.recent)
-        if (uint64_t rows = e.facts->produces & f.consumes)
-          for (; rows; rows &= rows - 1) check(w, i, h, e, f, kHazards[__builtin_ctzll(rows)]);
+        if (const uint64_t rows = e.facts->produces & f.consumes) check(w, i, h, e, f, rows);
     count(h, f);
     if (f.produces) {
       const Facts* kept = &facts;
@@ -142,7 +159,11 @@ class WaitStates : public Observer {
         h.own.resize(2 * kFarthest);   // more than can be near enough at once
         kept = &(h.own[h.next_own++ % h.own.size()] = moved);
       }
-      h.recent.push_back({kept, {h.total[0], h.total[1], h.total[2]}});
+      if (f.is(kIsMfma)) {
+        ++h.matrices;
+        for (uint32_t n = 0; n < f.written[0].count; ++n) h.matrix_writer[f.written[0].index + n] = h.matrices;
+      }
+      h.recent.push_back({kept, {h.total[0], h.total[1], h.total[2]}, h.matrices});
     }
   }
 
@@ -169,21 +190,40 @@ class WaitStates : public Observer {
     });
   }
 
-  void check(const Wave& w, const Insn& i, const History& h, const History::Entry& e, const Facts& f,
-             const Hazard& row) {
-    const uint64_t between = distance(h, e, row.count);
-    const uint8_t error = row.error.at(e.facts->passes), warn = row.warn.at(e.facts->passes);
-    if (between >= std::max(error, warn)) return;
-    if (row.pair && !row.pair(*e.facts, f)) return;
-    const Ref r = related(row.relation, *e.facts, f);
-    if (!r.count) return;
-    const bool wrong = between < error;
-    const uint8_t need = wrong ? error : warn;
-    Finding* found = watch_.findings.add(w, i, e.facts->insn, "wait_states", row.id,
-                                         wrong ? Severity::error : Severity::warning,
-                                         wrong && row.certainty == kIsa && error == warn ? kIsa : row.certainty);
-    if (!found) return;
-    tell(found, row, r, between, need, warn > error && wrong ? warn : 0);
+  // The rows by which two instructions may be too close. Of those with one number (an operand that is
+  // both a factor and the addend) the one that misses most is told.
+  void check(const Wave& w, const Insn& i, const History& h, const History::Entry& e, const Facts& f, uint64_t rows) {
+    struct Miss {
+      const Hazard* row = nullptr;
+      Ref ref;
+      uint64_t between = 0;
+      uint8_t need = 0, warn = 0;
+      bool wrong = false;
+    };
+    Miss worst;
+    const auto flush = [&] {
+      if (!worst.row) return;
+      const Hazard& row = *worst.row;
+      const bool guide = worst.wrong && row.certainty == kIsa && worst.need == worst.warn;
+      Finding* found = watch_.findings.add(w, i, e.facts->insn, "wait_states", row.id,
+                                           worst.wrong ? Severity::error : Severity::warning, guide ? kIsa : row.certainty);
+      if (found) tell(found, row, worst.ref, worst.between, worst.need, worst.wrong && worst.warn > worst.need ? worst.warn : 0);
+      worst = {};
+    };
+    for (; rows; rows &= rows - 1) {
+      const Hazard& row = kHazards[__builtin_ctzll(rows)];
+      const uint64_t between = distance(h, e, row.count);
+      const uint8_t error = row.error.at(e.facts->passes), warn = row.warn.at(e.facts->passes);
+      if (between >= std::max(error, warn)) continue;
+      if (row.pair && !row.pair(*e.facts, f)) continue;
+      const Ref r = related(row.relation, *e.facts, f, {h.matrix_writer, e.number});
+      if (!r.count) continue;
+      const bool wrong = between < error;
+      const uint8_t need = wrong ? error : warn;
+      if (worst.row && std::string_view(worst.row->id) != row.id) flush();   // rows of one number are neighbours
+      if (!worst.row || std::pair(wrong, need) > std::pair(worst.wrong, worst.need)) worst = {&row, r, between, need, warn, wrong};
+    }
+    flush();
   }
 
   void tell(Finding* found, const Hazard& row, const Ref& r, uint64_t between, uint8_t need, uint8_t more) {
