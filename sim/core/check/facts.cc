@@ -271,7 +271,9 @@ class Reader {
     if (flags & kImplicitVccWrite) scalar(true, kVcc, mask_);
     if (flags & kReadsScc) scalar(false, kScc, 1);
     if (flags & kWritesScc) scalar(true, kScc, 1);
-    if (flags & kReadsM0 || name_ == "s_sendmsg") scalar(false, kM0, 1);
+    // A message takes its argument from M0; the one that gives VGPRs back has none.
+    const bool message = name_ == "s_sendmsg" && !std::strstr(i_.text, "DEALLOC_VGPRS");
+    if (flags & kReadsM0 || message) scalar(false, kM0, 1);
     if (starts(name_, "s_set_gpr_idx_")) scalar(true, kM0, 1);
     if (flags & kWritesExec && !(flags & kExecOperand)) scalar(true, kExec, mask_);
   }
