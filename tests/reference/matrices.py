@@ -1,13 +1,14 @@
 """Matrix instructions in Python: layouts as formulas, and the named adders in exact integers.
 
 Those of SMFMAC are what one-hot probes of an MI350 gave, here in the form in which they were
-measured (slot of A against slot and lane group of B). Adders follow the published description of
-CDNA3. Nothing here is derived from the simulator.
+measured (slot of A against slot and lane group of B). Adders follow the published descriptions of
+CDNA3 and RDNA3. Nothing here is derived from the simulator.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from fractions import Fraction
 
 import numpy as np
@@ -123,7 +124,7 @@ def _tr_group(a: list[float], b: list[float], c: float, trees: int) -> np.float3
         cut = (_cut(Fraction(x) * Fraction(y), top - 24, True) for x, y in pairs)
         sums.append((top, sum(cut, Fraction(0))))
     if not sums:
-        return np.float32(c)
+        return np.float32(c + 0.0)  # a sum of zeros is +0
     top = max(e for e, _ in sums)
     if trees == 1:
         total = sums[0][1]
@@ -131,3 +132,114 @@ def _tr_group(a: list[float], b: list[float], c: float, trees: int) -> np.float3
         total = sum((_cut(s, top - 24, False) for _, s in sums), Fraction(0))
     e = max(top, _exponent(c)) if c else top
     return round_f32(_cut(total, e - 31, False) + _cut(Fraction(c), e - 24, False))
+
+
+# ---- RDNA3's step, as measured on gfx1100 and gfx1151 ------------------------------------------
+
+# By format: the NaN of a NaN factor, the NaN of an invalid sum, infinity, the quiet bit, the sign.
+_GFX11 = {
+    "f32": (0xFFC00A3D, 0xFFC00000, 0x7F800000, 0x400000, 1 << 31),
+    "f16": (0xFE3D, 0xFE00, 0x7C00, 0x200, 1 << 15),
+    "bf16": (0xFFFD, 0xFFC0, 0x7F80, 0x40, 1 << 15),
+}
+
+
+def number(bits: int, kind: str) -> float:
+    """What a pattern of f16, bf16 or f32 stands for."""
+    if kind == "f16":
+        half: float = struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0]
+        return half
+    wide = (bits & 0xFFFF) << 16 if kind == "bf16" else bits & 0xFFFFFFFF
+    single: float = struct.unpack("<f", struct.pack("<I", wide))[0]
+    return single
+
+
+def flushed(x: float, least: int) -> float:
+    """Zero of the same sign for what lies below 2^least."""
+    return math.copysign(0.0, x) if abs(x) < 2.0**least else x
+
+
+def _lead(x: float) -> int:
+    return math.frexp(x)[1] - 1
+
+
+def gfx11_dot2(
+    a: list[float], b: list[float], acc: int, out: str, bf16: bool, saturate: bool = False
+) -> int:
+    """The accumulator's bits (format `out`) after a step for each pair of factors, k ascending."""
+    for k in range(0, len(a), 2):
+        acc = _gfx11_step(a[k : k + 2], b[k : k + 2], acc, out, bf16, saturate)
+    return acc
+
+
+def _gfx11_step(
+    a: list[float], b: list[float], acc: int, out: str, bf16: bool, saturate: bool
+) -> int:
+    nan, invalid, infinity, quiet, sign = _GFX11[out]
+    c = number(acc, out)
+    if bf16:
+        a, b = ([flushed(x, -126) for x in v] for v in (a, b))
+    if any(map(math.isnan, [*a, *b])):
+        return nan
+    products = [x * y for x, y in zip(a, b, strict=True)]  # exact in f64
+    if any(map(math.isnan, products)) or {math.inf, -math.inf} <= set(products):
+        return invalid
+    if math.isnan(c):
+        return acc | quiet
+    infinite = {x for x in [*products, c] if math.isinf(x)}
+    if infinite:
+        return invalid if len(infinite) == 2 else infinity | (sign if min(infinite) < 0 else 0)
+    frame = math.copysign(1, c) < 0
+    c = flushed(c, -126)
+    if not any([*products, c]):
+        return 0
+    least = -126 if bf16 else -14
+    aligned = [max(_lead(x), least) + max(_lead(y), least) - 24
+               for x, y in zip(a, b, strict=True) if x and y]
+    leads = [_lead(p) for p in products if p]
+    if c:
+        leads.append(max(_lead(c), -14) if out == "f16" else _lead(c))
+    grid = max([*aligned, max(leads) - 26])
+    total = int(math.ldexp(abs(c), -grid))
+    for p in products:
+        on_grid = int(math.ldexp(abs(p), -grid))
+        total += on_grid if (math.copysign(1, p) < 0) == frame else ~on_grid
+    if total == 0:
+        return 0
+    minus = sign if frame != (total < 0) else 0
+    total = abs(total)
+    lead = total.bit_length() - 1 + grid
+    last = max(lead - 10, -24) if out == "f16" else lead - 23
+    kept = total << (grid - last) if last <= grid else _nearest_even(total, last - grid)
+    if not kept:
+        return 0  # the sign of a result that rounds to zero is not recorded
+    lead = kept.bit_length() - 1 + last
+    if out == "f16":
+        if lead > 15:
+            return minus | (0x7BFF if saturate else infinity)
+        half: int = struct.unpack("<H", struct.pack("<e", math.ldexp(kept, last)))[0]
+        return minus | half
+    if lead < -126:
+        return 0
+    if lead > 127:
+        return minus | infinity
+    bits: int = struct.unpack("<I", struct.pack("<f", math.ldexp(kept, last)))[0]
+    return minus | (bits >> 16 if out == "bf16" else bits)
+
+
+def _nearest_even(x: int, shift: int) -> int:
+    whole, rest = x >> shift, x & ((1 << shift) - 1)
+    half = 1 << (shift - 1)
+    return whole + (rest > half or (rest == half and whole & 1))
+
+
+# ---- what every adder keeps --------------------------------------------------------------------
+
+
+def adder_bound(a: list[float], b: list[float], c: float, group: int) -> float:
+    """How far a sum in groups of `group` products may be off: in each, every term loses less than
+    2^(E - 24) and the result half a unit, 2^E being the largest exponent that can occur."""
+    most = abs(c) + sum(abs(x * y) for x, y in zip(a, b, strict=True))
+    tops = [_exponent(x) + _exponent(y) + 1 for x, y in zip(a, b, strict=True) if x and y]
+    top = max([*tops, _lead(most) if most else -126, -126])
+    return -(-len(a) // group) * (group + 3) * 2.0 ** (top - 24)
