@@ -300,6 +300,7 @@ class Binder {
         i->op_sel = static_cast<uint8_t>((i->op_sel & ~(1 << sources)) | 8);
     }
     i->acc_row = i->op[0].index;
+    if (row.flags & kPacked && row.cls == Class::vop2 && i->mods & (kModNeg | kModAbs) && !bind_signs(i)) return;
     constexpr uint32_t kChanges = kModNeg | kModAbs | kModSext | kModHalf | kModClamp | kModOmod |
                                   kModOpSel | kModDpp | kModDpp8 | kModSdwa;
     // A clamp row clamps by itself; the low half of a register is what a 16-bit slot reads anyway.
@@ -309,6 +310,20 @@ class Binder {
     if (!high) changes &= ~(kModHalf | kModOpSel);
     i->plain = changes == 0;
     if (row.flags & kBranch && !bind_branch(i)) refuse_with(i, "branch target is not an instruction");
+  }
+
+  // VOP3 forms of packed VOP2: the bits that print as neg and abs are neg_lo and neg_hi.
+  bool bind_signs(Insn* i) {
+    if (i->dpp.ctrl != DppCtrl::none) {
+      refuse_with(i, "what neg and abs do to packed halves under DPP is not known");
+      return false;
+    }
+    for (int k = 1; k < i->operands; ++k) {
+      i->neg_lo = static_cast<uint8_t>(i->neg_lo | i->op[k].neg << (k - 1));
+      i->neg_hi = static_cast<uint8_t>(i->neg_hi | i->op[k].abs << (k - 1));
+      i->op[k].neg = i->op[k].abs = false;
+    }
+    return true;
   }
 
   static const char* modifier_name(uint32_t bits) {

@@ -1,15 +1,18 @@
 // Float dot products of two halves. gfx1151 follows the measured step (model gfx11_dot2). gfx950's
 // adder is not public: under fma_chain it is fma(a1, b1, fma(a0, b0, c)), under exact one rounding;
-// denormals of bf16 factors, of the accumulator and of the result are flushed.
+// the ISA manual says that denormal sources and results are flushed. gfx1151 keeps f16 factors.
 #include <string_view>
 
+#include "chain.h"
 #include "dot_models.h"
 #include "rows.h"
 
 namespace netra::NETRA_HOST_NS {
 namespace {
 
-float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+float flushed(float x, float least = 0x1p-126f) {
+  return std::fabs(x) < least ? std::copysign(0.0f, x) : x;
+}
 
 template <Type kOut, Elem kIn>
 uint32_t dot2(const Wave& w, uint32_t x, uint32_t y, uint32_t c) {
@@ -20,13 +23,14 @@ uint32_t dot2(const Wave& w, uint32_t x, uint32_t y, uint32_t c) {
   }
   const MatrixModel model = matrix_model(w.gfx11);
   if (model == MatrixModel::gfx11_dot2)
-    return gfx11_step<kOut, kIn == Elem::bf16>(a[0], b[0], a[1], b[1], c);
+    return gfx11_step<kOut, kIn == Elem::bf16>(a[0], b[0], a[1], b[1], c, w.mode & kModeFp16Ovfl);
   const float acc = kOut == Type::f16    ? f16_to_f32(c)
                     : kOut == Type::bf16 ? bf16_to_f32(c)
                                          : flushed(as_f32(c));
-  if (kIn == Elem::bf16)
-    for (int k = 0; k < 2; ++k) a[k] = flushed(a[k]), b[k] = flushed(b[k]);
-  const float r = model == MatrixModel::fma_chain ? std::fma(a[1], b[1], std::fma(a[0], b[0], acc))
+  const float least = kIn == Elem::bf16 ? 0x1p-126f : 0x1p-14f;
+  if (kIn == Elem::bf16 || !w.gfx11)
+    for (int k = 0; k < 2; ++k) a[k] = flushed(a[k], least), b[k] = flushed(b[k], least);
+  const float r = model == MatrixModel::fma_chain ? chain_step(a[1], b[1], chain_step(a[0], b[0], acc))
                                                   : dot_model(model, kIn, a, b, 2, acc);
   return kOut == Type::f16 ? f32_to_f16(r) : kOut == Type::bf16 ? f32_to_bf16(r) : f32_bits(flushed(r));
 }
@@ -38,6 +42,12 @@ uint32_t picked(uint32_t x, const Insn& i, int source) {
   return lo | hi << 16;
 }
 
+// The same without op_sel: the VOP2 forms. neg and abs of v_dot2c_f32_bf16_e64 arrive as neg_lo and
+// neg_hi (bind_signs in program.cc).
+uint32_t signed_halves(uint32_t x, const Insn& i, int source) {
+  return x ^ (i.neg_lo >> source & 1u) << 15 ^ (i.neg_hi >> source & 1u) << 31;
+}
+
 #define NETRA_OP NETRA_OP_STRUCT
 #include "../sem/dot2.inc"
 #undef NETRA_OP
@@ -46,12 +56,14 @@ template <class Op>
 constexpr Row dot2_row(const char* name, uint8_t archs) {
   const bool half = is_16bit(Op::D::type);
   Row r = valu_row<Op>(name, archs, half ? Class::vop3 : Op::kAcc ? Class::vop2 : Class::vop3p);
-  r.mods = half        ? kModOpSel | kModHalf
-           : Op::kAcc ? kModDpp | kModDpp8 | kModBoundCtrl
-                      : kModOpSel | kModOpSelHi | kModNegLo | kModNegHi | kModClamp;
+  const std::string_view text = name;
+  const bool signs = text == "v_dot2c_f32_bf16";
+  r.mods = kModDpp | kModDpp8 | kModBoundCtrl |
+           (half        ? kModOpSel | kModHalf
+            : Op::kAcc ? (signs ? kModNeg | kModAbs | kModClamp : 0u)
+                       : kModOpSel | kModOpSelHi | kModNegLo | kModNegHi | kModClamp);
   r.flags |= kModel | kPacked | (half ? kMergeHalf : 0u);
   // An inline constant expands as an element does: into the low half.
-  const std::string_view text = name;
   const Type in = text.find("bf16") != std::string_view::npos ? Type::bf16 : Type::f16;
   r.slot[1].type = r.slot[2].type = in;
   return r;

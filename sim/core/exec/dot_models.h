@@ -193,9 +193,10 @@ inline float dot_model(MatrixModel model, Elem type, const float* a, const float
 
 // RDNA3's step of two products and an accumulator (measured on gfx1100 and gfx1151): terms are
 // truncated to a common grid, a term of the other sign than the accumulator enters as its one's
-// complement. Out is the format of accumulator and result; the bits of the result are returned.
+// complement. Out is the format of accumulator and result; the bits of the result are returned. An
+// f16 result past the range is the largest number when `saturate` (MODE.FP16_OVFL).
 template <Type kOut, bool kBf16Factors>
-inline uint32_t gfx11_step(float a0, float b0, float a1, float b1, uint32_t acc) {
+inline uint32_t gfx11_step(float a0, float b0, float a1, float b1, uint32_t acc, bool saturate) {
   constexpr bool kF16 = kOut == Type::f16;
   constexpr uint32_t kNan = kF16 ? 0xfe3d : kOut == Type::bf16 ? 0xfffd : 0xffc00a3d;
   constexpr uint32_t kInvalid = kF16 ? 0xfe00 : kOut == Type::bf16 ? 0xffc0 : 0xffc00000;
@@ -260,7 +261,7 @@ inline uint32_t gfx11_step(float a0, float b0, float a1, float b1, uint32_t acc)
   }
   if (!kept) return 0;
   const int final_lead = lead_of(kept, e);
-  if (kF16) return final_lead > 15 ? sign | kInf : sign | f32_to_f16(static_cast<float>(std::ldexp(static_cast<double>(kept), e)));
+  if (kF16) return final_lead > 15 ? sign | (saturate ? 0x7bff : kInf) : sign | f32_to_f16(static_cast<float>(std::ldexp(static_cast<double>(kept), e)));
   if (final_lead < -126) return 0;
   const uint32_t f = final_lead > 127 ? 0x7f800000 : f32_bits(static_cast<float>(std::ldexp(static_cast<double>(kept), e)));
   return kOut == Type::bf16 ? (sign | f >> 16) : (sign | f);

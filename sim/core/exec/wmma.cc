@@ -62,9 +62,10 @@ template <Type kOut>
 uint32_t element(const Wave& w, Elem type, const float* a, const float* b, uint32_t c) {
   const MatrixModel model = matrix_model(w.gfx11);
   if (model == MatrixModel::gfx11_dot2) {
+    const bool saturate = w.mode & kModeFp16Ovfl;
     for (int k = 0; k < kN; k += 2)
-      c = type == Elem::bf16 ? gfx11_step<kOut, true>(a[k], b[k], a[k + 1], b[k + 1], c)
-                             : gfx11_step<kOut, false>(a[k], b[k], a[k + 1], b[k + 1], c);
+      c = type == Elem::bf16 ? gfx11_step<kOut, true>(a[k], b[k], a[k + 1], b[k + 1], c, saturate)
+                             : gfx11_step<kOut, false>(a[k], b[k], a[k + 1], b[k + 1], c, saturate);
     return c;
   }
   float acc = kOut == Type::f16 ? f16_to_f32(c) : kOut == Type::bf16 ? bf16_to_f32(c) : as_f32(c);
