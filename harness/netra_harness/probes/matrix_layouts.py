@@ -170,7 +170,8 @@ def _numbers(out: str, values: NDArray[np.int64]) -> NDArray[np.uint64]:
     if out == "i32":
         return values.astype(np.uint32).astype(np.uint64)
     if out == "bf16":
-        high: NDArray[np.uint64] = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint64)
+        single = values.astype(np.float32).view(np.uint32)
+        high: NDArray[np.uint64] = (single >> 16).astype(np.uint64)
         return high
     kinds: dict[str, Any] = {"f64": np.float64, "f32": np.float32, "f16": np.float16}
     raw = values.astype(kinds[out])
