@@ -6,8 +6,11 @@ here. What the right bits are is for test_sim_matrix.py.
 
 from __future__ import annotations
 
+import os
 import platform
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,3 +137,13 @@ def test_both_hosts_agree(
     ]
     assert not differing, "\n".join(differing)
     assert len(got["base"]) >= 60  # the table has not gone missing
+
+
+def test_vector_rows_of_the_base_host(repo_root: Path) -> None:
+    """The tests of vector, narrow and dot rows, run once more on the rows for any x86-64."""
+    modules = [f"tests/test_sim_{name}.py" for name in ("valu", "trans", "narrow", "dot")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *modules], cwd=repo_root, capture_output=True,
+        text=True, env={**os.environ, "NETRA_SIM_HOST": "base"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
