@@ -97,6 +97,15 @@ inline uint16_t to_u16(float x) {
 
 // What an invalid operation gives.
 inline constexpr float kInvalid = -std::numeric_limits<float>::quiet_NaN();
+// A compiler without an instruction for these adds and subtracts, and a zero rounded down is then -0:
+// the sign is always that of x.
+template <class F>
+inline F floor_of(F x) { return std::copysign(std::floor(x), x); }
+template <class F>
+inline F ceil_of(F x) { return std::copysign(std::ceil(x), x); }
+template <class F>
+inline F trunc_of(F x) { return std::copysign(std::trunc(x), x); }
+
 template <class F>
 inline F quieted(F x) { return is_nan(x) ? quiet(x) : x; }
 
@@ -212,13 +221,13 @@ inline double ldexp_f64(double x, int32_t e) { return is_nan(x) ? quiet(x) : std
 inline float fract(float x) {
   if (is_nan(x)) return quiet(x);
   if (is_inf(x)) return -std::numeric_limits<float>::quiet_NaN();
-  const float f = x - std::floor(x);
+  const float f = x - floor_of(x);
   return f == 0 ? 0.0f : f >= 1.0f ? as_f32(0x3f7fffff) : f;
 }
 inline double fract(double x) {
   if (is_nan(x)) return quiet(x);
   if (is_inf(x)) return -std::numeric_limits<double>::quiet_NaN();
-  const double f = x - std::floor(x);
+  const double f = x - floor_of(x);
   return f == 0 ? 0.0 : f >= 1.0 ? as_f64(0x3fefffffffffffffull) : f;
 }
 
@@ -249,7 +258,7 @@ inline float mad_f16(float a, float b, float c, const Wave& w) {
 inline float fract_f16(float x) {
   if (is_nan(x)) return quiet(x);
   if (is_inf(x)) return kInvalid;
-  const float f = x - std::floor(x);
+  const float f = x - floor_of(x);
   return f == 0 ? 0.0f : f > 0x1.ffcp-1f ? 0x1.ffcp-1f : f;   // the largest f16 below 1
 }
 inline float ldexp_f16(float x, int e) {
