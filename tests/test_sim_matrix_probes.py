@@ -83,3 +83,25 @@ def test_a_wrong_layout_is_noticed(
 
     monkeypatch.setattr(layouts, "_set", mark)
     assert runner.run(hip, function, s, layouts.steps(s)) is not None
+
+
+@pytest.mark.parametrize("m", [16, 32])
+@pytest.mark.parametrize(("a", "b"), [("fp8", "fp8"), ("fp8", "bf8"), ("bf8", "bf8")])
+def test_scales_show_a_mistake_that_a_and_b_share(
+    m: int, a: str, b: str, hip: Hip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One run of k in the eight registers of both 8-bit operands: their products stay the same."""
+    hip.call("hipSetDevice", 0)
+    chosen = [s for s in of("gfx950", 64) if "f8f6f4" in s.name and (s.m, s.a, s.b) == (m, a, b)]
+    assert [s.kind for s in chosen] == ["dense", "scaled"]
+    module = hip.load_module(runner.assemble(chosen, tmp_path))
+
+    def one_run(s: Shape, kind: str, count: int, block: int, row: int, k: int) -> tuple[int, int]:
+        group, element = divmod(k, s.m * count // s.lanes)
+        return group * s.m + row, element
+
+    monkeypatch.setattr(layouts, "place", one_run)
+    found = [runner.run(hip, hip.function(module, f"k{n}"), s, layouts.steps(s))
+             for n, s in enumerate(chosen)]  # fmt: skip
+    assert found[0] is None  # nothing can show it without scales
+    assert found[1] is not None

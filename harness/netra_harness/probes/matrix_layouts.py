@@ -6,6 +6,9 @@ elsewhere, and over all steps each element of A and of B stood alone once. C is 
 that differ, a scale by doubling that of one row and block of 32 k, the index of a sparse matrix by
 moving the ones of A through the places that an index can name.
 
+A k that A and B misplace alike leaves every product where it was. Only a scale shows it: in the
+steps with single ones, each block of 32 k has its own scale, so that D names the block of both.
+
 The layouts are those that AMD publishes (ROCm blog "Matrix cores", matrix instruction calculator)
 and, for SMFMAC with B in eight registers, those that were probed on an MI350.
 """
@@ -57,7 +60,7 @@ class Shape:
 
 
 def shapes() -> list[Shape]:
-    """Every matrix instruction of gfx950 and gfx1151; of f8f6f4 each format with the next one."""
+    """Every matrix instruction of gfx950 and gfx1151; f8f6f4 with each pair of formats."""
     return [*_dense(), *_flexible(), *_sparse(), *_wmma()]
 
 
@@ -88,13 +91,13 @@ _SELECTS = ("", " op_sel:[1,0,0] op_sel_hi:[0,1,0]", " op_sel:[1,1,0] op_sel_hi:
 def _flexible() -> Iterator[Shape]:
     for m, k in ((16, 128), (32, 64)):
         for x, a in enumerate(F8F6F4):
-            for y in (x, (x + 1) % 5):
+            for y, b in enumerate(F8F6F4):
                 formats = f" cbsz:{x} blgp:{y}"
                 name = f"f32_{m}x{m}x{k}_f8f6f4"
-                yield Shape(f"v_mfma_{name}", "gfx950", 64, m, k, a, F8F6F4[y], "f32", tail=formats)
-                for select in _SELECTS:
-                    yield Shape(f"v_mfma_scale_{name}", "gfx950", 64, m, k, a, F8F6F4[y], "f32",
-                                kind="scaled", tail=select + formats)  # fmt: skip
+                yield Shape(f"v_mfma_{name}", "gfx950", 64, m, k, a, b, "f32", tail=formats)
+                # Each format meets each choice of bytes, as A and as B.
+                yield Shape(f"v_mfma_scale_{name}", "gfx950", 64, m, k, a, b, "f32",
+                            kind="scaled", tail=_SELECTS[(x + y) % 3] + formats)  # fmt: skip
 
 
 def _sparse() -> Iterator[Shape]:
@@ -219,7 +222,35 @@ def _pair(s: Shape, where: Coordinates, t: int) -> Step:
             _set(s, words, A, s.a, s.held, block, row, int(at[row]))
             _set(s, words, B, s.b, s.k, block, row, int(column_k[row]))
     same = (row_k[:, None] == column_k).astype(np.int64)
+    if s.kind == "scaled":
+        a, b = _scales(s, words)
+        same = same << (a[at // 32, rows][:, None] + b[column_k // 32, rows])
     return Step(words, wanted(s, where, np.broadcast_to(same, (s.blocks, s.m, s.m))))
+
+
+def _scales(s: Shape, words: U32) -> tuple[Coordinates, Coordinates]:
+    """Fills both scale registers; the exponents of A and B, [block of 32 k][row or column].
+
+    Blocks of A count in ones and those of B in fours, so for a given row and column the sum of
+    the two names both blocks.
+    The three bytes that are not chosen have other exponents.
+    """
+    block, row = np.divmod(np.arange(64), s.m)
+    exponents = [block + row % 3, 4 * block + (row + 1) % 3]
+    for which, exponent in enumerate(exponents):
+        shift = 8 * _byte(s, which)
+        keep = 0x60616263 & ~(0xFF << shift)
+        words[EXTRA + which] = np.asarray(keep | (127 + exponent) << shift, np.uint32)
+    return exponents[0].reshape(-1, s.m), exponents[1].reshape(-1, s.m)
+
+
+def _byte(s: Shape, which: int) -> int:
+    """The byte of the scale register of A (0) or B (1) that op_sel and op_sel_hi choose."""
+    digits = []
+    for word in ("op_sel:[", "op_sel_hi:["):
+        chosen = s.tail.split(word)[1].split(",") if word in s.tail else ["0", "0"]
+        digits.append(int(chosen[which]))
+    return digits[0] | digits[1] << 1
 
 
 def _set(
@@ -260,11 +291,7 @@ def _addend(s: Shape, where: Coordinates) -> Step:
 def _scale(s: Shape, where: Coordinates, ones: U32, which: int, lane: int) -> Step:
     """Everything is 1, and the scale of one row (or column) and block of 32 k is 2."""
     words = ones.copy()
-    digits = []
-    for word in ("op_sel:[", "op_sel_hi:["):
-        chosen = s.tail.split(word)[1].split(",") if word in s.tail else ["0", "0"]
-        digits.append(int(chosen[which]))
-    words[EXTRA + which, lane] += np.uint32(1 << 8 * (digits[0] | digits[1] << 1))
+    words[EXTRA + which, lane] += np.uint32(1 << 8 * _byte(s, which))
     sums = np.full((1, s.m, s.m), s.k)
     sums[0, :, lane % s.m] += 32 * which
     sums[0, lane % s.m, :] += 32 * (1 - which)
