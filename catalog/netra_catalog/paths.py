@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 from netra_catalog.errors import ToolError
@@ -92,6 +91,8 @@ def _missing(folder: Path) -> str:
 
 
 def _version(folder: Path) -> int:
+    import subprocess  # only here, and slow to import: every command pays for this module
+
     try:
         text = subprocess.run(
             [str(folder / "llvm-objdump"), "--version"],
