@@ -227,6 +227,7 @@ void run_kernel(Device& device, const KernelOp& op) {
   if (result.hip_error != 0) set_fault(device, result.hip_error, result.fault);
   std::lock_guard lock(rt.mutex);
   rt.last_counters = std::move(result.counters);
+  rt.last_trace = std::move(result.trace);
   for (Finding& found : result.findings) {
     const auto known = std::find_if(rt.findings.begin(), rt.findings.end(),
                                     [&](const Finding& f) { return f.same_as(found); });

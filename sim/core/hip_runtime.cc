@@ -282,6 +282,37 @@ int netraSimSetChecked(int on) {
   });
 }
 
+// on != 0: later launches count more than instructions (docs/simulator-run.md), on one host thread.
+int netraSimSetCounting(int on) {
+  return api("netraSimSetCounting", [&] {
+    Runtime& rt = Runtime::get();
+    std::lock_guard lock(rt.mutex);
+    rt.options.counting = on != 0;
+    return hipSuccess;
+  });
+}
+
+// limit != 0: of each later launch, the first `limit` instructions are written down, on one host
+// thread. 0 ends that.
+int netraSimSetTrace(uint64_t limit) {
+  return api("netraSimSetTrace", [&] {
+    Runtime& rt = Runtime::get();
+    std::lock_guard lock(rt.mutex);
+    rt.options.trace_limit = limit;
+    return hipSuccess;
+  });
+}
+
+// The trace of the last launch, a line per instruction; "" when none was asked for. Free it with
+// netraSimFree.
+int netraSimTrace(char** out) {
+  return api("netraSimTrace", [&] {
+    Runtime& rt = Runtime::get();
+    std::lock_guard lock(rt.mutex);
+    return static_cast<hipError_t>(give_text(rt.last_trace, out));
+  });
+}
+
 // The counters of the last launch as one flat JSON object. Free it with netraSimFree.
 int netraSimCounters(char** out) {
   return api("netraSimCounters", [&] {

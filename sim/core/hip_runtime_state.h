@@ -149,6 +149,7 @@ class Runtime {
   RunOptions options;
   std::string last_fault;
   std::map<std::string, uint64_t> last_counters;
+  std::string last_trace;
   std::vector<Finding> findings;       // since the last reset, one for each pair of instructions
 
  private:

@@ -9,36 +9,20 @@
 #include "code_object.h"
 #include "json.h"
 #include "machine.h"
+#include "occupancy.h"
 
 namespace netra {
 namespace {
-
-uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
 uint32_t max_workgroup(const Kernel& kernel, const Target& target) {
   return kernel.meta_max_workgroup != 0 ? kernel.meta_max_workgroup : target.max_workgroup;
 }
 
-// Waves that fit one SIMD: the least of what vector registers, scalar registers and LDS allow.
+// By the static LDS, and by the largest workgroup that may be launched.
 uint32_t waves_per_simd(const Kernel& kernel, const Target& target) {
-  const Descriptor& d = kernel.descriptor;
-  const bool cdna = target.wave_size == 64;
-  // gfx1151's file counts wave32 registers; a wave64 takes two of them for each of its own.
-  const uint32_t file = cdna || d.wave32 ? target.vgpr_file : target.vgpr_file / 2;
-  const uint32_t granule = d.wave32 ? target.vgpr_granule32 : target.vgpr_granule64;
-  uint32_t waves = std::min(target.max_waves_per_simd,
-                            file / std::max(1u, round_up(d.vgprs_allocated, granule)));
-  if (cdna && d.sgprs_allocated != 0) waves = std::min(waves, 800 / d.sgprs_allocated);
-  if (d.lds_bytes != 0 && d.lds_bytes <= target.lds_bytes) {
-    // A gfx1151 workgroup processor has 128 KiB for its four SIMDs, of which one workgroup can
-    // have half; a gfx950 compute unit has what a workgroup can have.
-    const uint32_t pool = cdna ? target.lds_bytes : 2 * target.lds_bytes;
-    const uint32_t lanes = d.wave32 ? 32 : 64;
-    const uint32_t per_group = (max_workgroup(kernel, target) + lanes - 1) / lanes;
-    const uint32_t groups = pool / round_up(d.lds_bytes, target.lds_granule);
-    waves = std::min(waves, std::max(1u, groups * per_group / 4));
-  }
-  return waves;
+  const uint32_t lanes = kernel.descriptor.wave32 ? 32 : 64;
+  const uint32_t per_group = (max_workgroup(kernel, target) + lanes - 1) / lanes;
+  return occupancy(kernel, target, kernel.descriptor.lds_bytes, per_group).waves;
 }
 
 // used: highest register that the code names, plus one. declared: the metadata. allocated: the

@@ -506,9 +506,9 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
 
   // Observers run on one host thread.
   std::unique_ptr<Watch> watch;
-  if (o.checked) {
+  if (o.checked || o.counting || o.trace_limit) {
     watch = std::make_unique<Watch>(d.state, d.lanes);
-    attach_checks(*watch, d.state);
+    attach_observers(*watch, d.state);
     d.state.watch = watch.get();
   }
 
@@ -530,6 +530,8 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
   if (watch) {
     for (auto& observer : watch->observers) observer->finish(d.state);
     result.findings = watch->findings.take();
+    result.counters.merge(watch->counters);
+    result.trace = std::move(watch->trace);
   }
   result.fault = d.state.fault;
   result.hip_error = d.state.fault_error;

@@ -43,8 +43,10 @@ struct Launch {
 struct RunOptions {
   bool seeded = false;             // one host thread, workgroups and waves in the seeded order
   uint64_t seed = 0;
-  bool checked = false;            // attach the observers
-  unsigned threads = 0;            // host threads for an unseeded, unchecked launch; 0 = all cores
+  bool checked = false;            // attach the checks
+  bool counting = false;           // count memory, LDS conflicts, matrix passes, barriers
+  uint64_t trace_limit = 0;        // write down this many instructions; 0 = none
+  unsigned threads = 0;            // host threads for an unseeded, unwatched launch; 0 = all cores
   uint64_t wave_budget = 0;        // instructions per wave; 0 = default
   uint64_t launch_budget = 0;      // instructions per launch; 0 = default
   double seconds = 0;              // wall time per launch; 0 = default
@@ -54,6 +56,7 @@ struct LaunchResult {
   int hip_error = 0;               // 0, 700 (bad address), 719 (anything else a kernel did)
   std::string fault;               // empty when hip_error is 0
   std::vector<Finding> findings;
+  std::string trace;               // a line per instruction, for a trace_limit
   std::map<std::string, uint64_t> counters;   // "instructions", "instructions.vop2", "waves", ...
 };
 

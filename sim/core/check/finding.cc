@@ -15,18 +15,9 @@ const char* certainty_name(Certainty c) {
   return kNames[static_cast<int>(c)];
 }
 
-// The name of the register map (an absolute symbol such as vAcc) that lies closest below.
-std::string mapped(const LaunchState& launch, char prefix, uint32_t number) {
-  constexpr uint32_t kReach = 63;   // no tuple of a map is longer
-  const Symbol* best = nullptr;
-  for (const Symbol& s : launch.object->symbols) {
-    if (!s.absolute || s.name.size() < 2 || s.name[0] != prefix || s.name[1] < 'A' || s.name[1] > 'Z') continue;
-    if (s.value > number || number - s.value > kReach) continue;
-    if (!best || s.value > best->value) best = &s;
-  }
-  if (!best) return "";
-  const uint64_t past = number - best->value;
-  return " (" + best->name + (past ? "+" + std::to_string(past) : "") + ")";
+std::string numbered(const LaunchState& launch, char prefix, uint32_t number) {
+  const std::string name = map_name(launch, prefix, number);
+  return prefix + std::to_string(number) + (name.empty() ? "" : " (" + name + ")");
 }
 
 }  // namespace
@@ -35,12 +26,25 @@ Party party_of(const LaunchState& launch, const Insn& i) {
   return {place_of(*launch.object, i.pc), launch.program->line(i), i.text};
 }
 
+std::string map_name(const LaunchState& launch, char prefix, uint32_t number, uint32_t past) {
+  constexpr uint32_t kReach = 63;   // no tuple of a map is longer
+  const Symbol* best = nullptr;
+  for (const Symbol& s : launch.object->symbols) {
+    if (!s.absolute || s.name.size() < 2 || s.name[0] != prefix || s.name[1] < 'A' || s.name[1] > 'Z') continue;
+    if (s.value > number || number - s.value > kReach) continue;
+    if (!best || s.value > best->value) best = &s;
+  }
+  if (!best) return "";
+  const uint64_t offset = number - best->value + past;
+  return best->name + (offset ? "+" + std::to_string(offset) : "");
+}
+
 std::string vgpr_name(const LaunchState& launch, uint32_t row) {
   const Descriptor& d = launch.kernel->descriptor;
   const bool acc = launch.object->arch == "gfx950" && row >= d.accum_offset;
   const uint32_t number = acc ? row - d.accum_offset : row;
   const char prefix = acc ? 'a' : 'v';
-  return prefix + std::to_string(number) + mapped(launch, prefix, number);
+  return numbered(launch, prefix, number);
 }
 
 std::string sgpr_name(const LaunchState& launch, uint32_t number) {
@@ -51,7 +55,7 @@ std::string sgpr_name(const LaunchState& launch, uint32_t number) {
     case kExec: return "exec_lo";
     case kExec + 1: return "exec_hi";
     case kScc: return "scc";
-    default: return "s" + std::to_string(number) + mapped(launch, 's', number);
+    default: return numbered(launch, 's', number);
   }
 }
 

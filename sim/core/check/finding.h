@@ -62,6 +62,9 @@ class Findings {
 };
 
 Party party_of(const LaunchState& launch, const Insn& i);
+// "vAcc+3": the name of the register map (an absolute symbol such as vAcc) that lies closest below
+// register `number` of the file `prefix` ('v', 'a' or 's'); "" when none does. `past` is added.
+std::string map_name(const LaunchState& launch, char prefix, uint32_t number, uint32_t past = 0);
 // "v7 (vAcc+3)", "a3", "s12 (sWg)", "vcc_lo"; VGPR numbers are rows of the file, AGPRs last.
 std::string vgpr_name(const LaunchState& launch, uint32_t row);
 std::string sgpr_name(const LaunchState& launch, uint32_t number);

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "../wave.h"
@@ -52,7 +54,10 @@ struct Watch {
   std::vector<std::unique_ptr<Observer>> observers;
   std::vector<MemoryAccess> accesses;   // of the current instruction
   FactsTable facts;
+  // What observers leave behind at `finish`.
   Findings findings;
+  std::map<std::string, uint64_t> counters;
+  std::string trace;
 
   void start_group(Group& g) { for (auto& o : observers) o->start_group(g); }
   void end_group(Group& g) { for (auto& o : observers) o->end_group(g); }
@@ -65,7 +70,7 @@ struct Watch {
   }
 };
 
-// The sanitizer's observers (checks.cc).
-void attach_checks(Watch& watch, LaunchState& launch);
+// The observers that the launch's options ask for (checks.cc).
+void attach_observers(Watch& watch, LaunchState& launch);
 
 }  // namespace netra
