@@ -13,7 +13,10 @@ from netra_sim.library import (
     reset,
     rows,
     set_checked,
+    set_counting,
     set_seed,
+    set_trace,
+    trace,
 )
 
 __all__ = [
@@ -26,5 +29,8 @@ __all__ = [
     "reset",
     "rows",
     "set_checked",
+    "set_counting",
     "set_seed",
+    "set_trace",
+    "trace",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from dataclasses import dataclass
@@ -126,11 +127,22 @@ def save(path: Path, argument: Argument, data: bytes) -> None:
     """Writes .npy with the shape, or the bytes as they are for any other suffix."""
     import numpy
 
+    if path.suffix == ".npy":
+        whole = io.BytesIO()
+        numpy.save(whole, array(argument, data, stored=True))
+        data = whole.getvalue()
+    write(path, data)
+
+
+def write(path: Path, data: bytes) -> None:
+    """The file appears whole or not at all; what is no regular file (a pipe) is written to."""
+    from netra_catalog.binary import write_whole
+
     try:
-        if path.suffix != ".npy":
+        if path.exists() and not path.is_file():
             path.write_bytes(data)
-            return
-        numpy.save(path, array(argument, data, stored=True))
+        else:
+            write_whole(path, data)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
 
@@ -144,10 +156,18 @@ def array(argument: Argument, data: bytes, *, stored: bool = False) -> numpy.nda
     return numpy.frombuffer(data, kind).reshape(argument.shape)
 
 
+def explicit(kernel: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The arguments of a kernel of `inspect` that a caller gives, by name.
+
+    A compiler may leave names out: such an argument goes by its position, from 0.
+    """
+    wanted = [arg for arg in kernel["args"] if not arg["kind"].startswith("hidden_")]
+    return {arg["name"] or str(position): arg for position, arg in enumerate(wanted)}
+
+
 def lay_out(kernel: dict[str, Any], values: dict[str, bytes], where: str) -> bytes:
     """The kernarg bytes of a kernel of `inspect`, every explicit argument given once."""
-    wanted = [arg for arg in kernel["args"] if not arg["kind"].startswith("hidden_")]
-    names = [arg["name"] for arg in wanted]
+    names = explicit(kernel)
     for name in values:
         if name not in names:
             raise UsageError(f"kernel {kernel['name']} has no argument '{name}'"
@@ -156,11 +176,11 @@ def lay_out(kernel: dict[str, Any], values: dict[str, bytes], where: str) -> byt
     if missing:
         raise UsageError(f"no --arg for {', '.join(missing)}", where=where)
     out = bytearray(kernel["kernarg"])
-    for arg in wanted:
-        value = values[arg["name"]]
+    for name, arg in names.items():
+        value = values[name]
         if len(value) != arg["size"]:
             raise UsageError(
-                f"argument {arg['name']} takes {arg['size']} bytes, the given value has "
+                f"argument {name} takes {arg['size']} bytes, the given value has "
                 f"{len(value)}", where=where
             )
         out[arg["offset"] : arg["offset"] + arg["size"]] = value

@@ -13,11 +13,12 @@ from netra_catalog.errors import NetraError, UsageError, nearest
 from netra_catalog.paths import ARCHES
 
 import netra_sim
-from netra_sim import arguments, sanitizer
+from netra_sim import arguments, counted, sanitizer
 from netra_sim.hip import Hip, HipError
 
 _FILL = 0xA5  # what a buffer without contents holds: an unwritten element shows
 _DEFAULT_SEED = 1
+_TRACE_LIMIT = 10_000  # instructions
 
 
 @click.group()
@@ -62,8 +63,10 @@ def _show(kernel: dict[str, Any]) -> None:
     click.echo(f"  workgroup     at most {kernel['max_workgroup']}")
     click.echo(f"  waves         {kernel['waves_per_simd']} per SIMD")
     click.echo(f"  kernarg       {kernel['kernarg']} bytes")
+    positions = {arg["offset"]: name for name, arg in arguments.explicit(kernel).items()}
     for arg in kernel["args"]:
-        click.echo(f"    {arg['offset']:>4}  {arg['size']:>4}  {arg['kind']:<24} {arg['name']}")
+        name = arg["name"] or positions.get(arg["offset"], "")
+        click.echo(f"    {arg['offset']:>4}  {arg['size']:>4}  {arg['kind']:<24} {name}".rstrip())
 
 
 def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int, int]:
@@ -94,6 +97,13 @@ def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 @click.option("--arch", type=click.Choice(ARCHES), help="Refuse an object for another target.")
 @click.option("--seed", default=str(_DEFAULT_SEED), help="Schedule seed, or `random`.")
 @click.option("--sanitize", is_flag=True, help="Watch the run (docs/sanitizer.md); errors exit 1.")
+@click.option("--trace", is_flag=True, help="What is executed, with register names, on stderr.")
+@click.option("--trace-file", type=click.Path(path_type=Path), metavar="FILE",
+              help="The same into FILE.")
+@click.option("--trace-limit", type=click.IntRange(1, 10**8), default=_TRACE_LIMIT,
+              show_default=True, help="How many instructions a trace shows.")
+@click.option("--counters", is_flag=True,
+              help="Memory traffic, LDS conflicts, MFMA passes, barriers, occupancy.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def run(
     file: Path,
@@ -106,6 +116,10 @@ def run(
     arch: str | None,
     seed: str,
     sanitize: bool,
+    trace: bool,
+    trace_file: Path | None,
+    trace_limit: int,
+    counters: bool,
     as_json: bool,
 ) -> None:
     """Runs KERNEL of FILE once on the simulator."""
@@ -128,16 +142,34 @@ def run(
     # The device is the object's; an environment that names others does not apply here.
     os.environ["NETRA_SIM_DEVICES"] = document["arch"]
     netra_sim.set_checked(sanitize)
+    netra_sim.set_counting(counters)
+    netra_sim.set_trace(trace_limit if trace or trace_file else 0)
     try:
         outputs = _launch(file, by_name[kernel], given, grid, block, lds, number, set(targets))
     except HipError as error:
         fault = netra_sim.last_fault()
+        if fault:
+            _watched(trace, trace_file, counters, err=True)
         for finding in netra_sim.findings():
             click.echo(sanitizer.text(finding), err=True)
         raise NetraError(fault or str(error), where=f"{file}: {kernel}") from None
     for name, path in targets.items():
         arguments.save(path, given[name], outputs[name])
     _report(kernel, targets, as_json, number)
+    _watched(trace, trace_file, counters and not as_json, err=as_json)
+    _exit(netra_sim.findings())
+
+
+def _watched(trace: bool, trace_file: Path | None, counters: bool, *, err: bool) -> None:
+    """The trace and the counters that were asked for; `err` sends the counters to stderr."""
+    lines = netra_sim.trace() if trace or trace_file else ""
+    if trace:
+        click.echo(lines, err=True, nl=False)
+    if trace_file:
+        arguments.write(trace_file, lines.encode())
+    found = netra_sim.counters() if counters else {}
+    if found:  # a launch that was refused has none
+        click.echo(counted.text(found), err=err)
 
 
 def _save_targets(saves: tuple[str, ...], given: dict[str, arguments.Argument]) -> dict[str, Path]:
@@ -216,12 +248,8 @@ def _report(kernel: str, targets: dict[str, Path], as_json: bool, seed: int) -> 
             click.echo(f"saved {name} to {path}")
         click.echo(f"{kernel}: {counters.get('instructions', 0)} instructions, "
                    f"{counters.get('waves', 0)} waves")
-    if as_json:
-        _exit(findings)
-        return
-    for finding in findings:
-        click.echo(sanitizer.text(finding), err=True)
-    _exit(findings)
+        for finding in findings:
+            click.echo(sanitizer.text(finding), err=True)
 
 
 def _exit(findings: list[dict[str, Any]]) -> None:

@@ -55,19 +55,26 @@ def load() -> ctypes.CDLL:
         library.netraSimLastError.restype = ctypes.c_char_p
         library.netraSimReset.argtypes = []
         library.netraSimSetChecked.argtypes = [ctypes.c_int]
+        library.netraSimSetCounting.argtypes = [ctypes.c_int]
+        library.netraSimSetTrace.argtypes = [ctypes.c_uint64]
+        library.netraSimTrace.argtypes = [text_out]
         library.netraSimSetSeed.argtypes = [ctypes.c_uint64, ctypes.c_int]
     except AttributeError:
         raise ToolError(f"{path} is no simulator of Netra's (ROCm's library?)") from None
     return library
 
 
-def _document(pointer: ctypes.c_void_p) -> Any:
-    """Takes over a JSON text that the library allocated."""
+def _text(pointer: ctypes.c_void_p) -> bytes:
+    """Takes over a text that the library allocated."""
     try:
-        text = ctypes.string_at(pointer.value or 0) if pointer.value else b"null"
+        return ctypes.string_at(pointer.value) if pointer.value else b""
     finally:
         load().netraSimFree(pointer)
-    return json.loads(text)
+
+
+def _document(pointer: ctypes.c_void_p) -> Any:
+    """The same, of a JSON text; None when there is none."""
+    return json.loads(_text(pointer) or b"null")
 
 
 def inspect(path: Path | str | os.PathLike[str]) -> dict[str, Any]:
@@ -119,10 +126,27 @@ def last_error() -> str:
 
 
 def counters() -> dict[str, int]:
-    """Counters of the last launch: "instructions", "waves", ..."""
+    """Counters of the last launch: "instructions", "waves", ... (docs/simulator-run.md)."""
     pointer = ctypes.c_void_p()
     load().netraSimCounters(ctypes.byref(pointer))
     return dict(_document(pointer) or {})
+
+
+def set_counting(on: bool) -> None:
+    """Later launches count memory traffic, LDS bank conflicts, matrix passes and barriers too."""
+    load().netraSimSetCounting(int(on))
+
+
+def set_trace(limit: int) -> None:
+    """Of each later launch the first `limit` instructions are written down; 0 ends that."""
+    load().netraSimSetTrace(limit)
+
+
+def trace() -> str:
+    """What the last launch executed, a line each: workgroup, wave, pc, .s line, instruction."""
+    pointer = ctypes.c_void_p()
+    load().netraSimTrace(ctypes.byref(pointer))
+    return _text(pointer).decode(errors="replace")
 
 
 def set_checked(on: bool) -> None:
