@@ -145,7 +145,8 @@ def _unproved(tactic: Tactic, box: Box) -> Iterator[str]:
     for i, launch in enumerate(tactic.launches):
         key = f"launches[{i}]"
         for j, expr in enumerate(launch.grid):
-            yield from outside(f"{key}.grid[{j}]", expr.node, 1, 2**31 - 1 if j == 0 else 2**16)
+            top = 2**31 - 1 if j == 0 else 2**16 - 1
+            yield from outside(f"{key}.grid[{j}]", expr.node, 1, top)
         for j, expr in enumerate(launch.block):
             yield from outside(f"{key}.block[{j}]", expr.node, 1, _THREADS)
         yield from outside(f"{key}.lds", launch.lds.node, 0, _free_lds(tactic, launch))
