@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 
 import pytest
+from expressions import FORMS, floats, inputs, predicates
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from netra_catalog.call import Call, Tensor
@@ -99,51 +99,6 @@ FUNCTIONS = {
     "aligned": lambda a, b: a.number % b.number == 0,
 }
 
-EDGES = [0, 1, 2, 3, 4, 7, 31, 64, 127, 2**31, 2**32, 2**62, 2**63 - 1]
-literals = st.one_of(st.sampled_from(EDGES), st.integers(0, 2**64)).map(str)
-inputs = st.one_of(
-    st.sampled_from([*EDGES, *(-edge for edge in EDGES), -(2**63), 2**64 - 1]),
-    st.integers(-20, 20),
-)
-
-
-def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.one_of(
-        st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%"]), inner).map(
-            lambda t: f"({t[0]} {t[1]} {t[2]})"
-        ),
-        inner.map(lambda t: f"(-{t})"),
-        st.tuples(inner, st.integers(0, 9)).map(lambda t: f"({t[0]} ** {t[1]})"),
-        st.tuples(st.sampled_from(["ceildiv", "min", "max"]), inner, inner).map(
-            lambda t: f"{t[0]}({t[1]}, {t[2]})"
-        ),
-    )
-
-
-numbers = st.recursive(
-    st.one_of(literals, st.sampled_from(["a", "b", "k"])), _arithmetic, max_leaves=8
-)
-relation = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
-tests = st.one_of(
-    st.tuples(numbers, relation, numbers).map(" ".join),
-    st.tuples(numbers, relation, numbers, relation, numbers).map(" ".join),
-    st.tuples(numbers, st.sampled_from(["in", "not in"]), literals, literals).map(
-        lambda t: f"{t[0]} {t[1]} ({t[2]}, {t[3]})"
-    ),
-    numbers.map(lambda t: f"is_pow2({t})"),
-    st.tuples(numbers, numbers).map(lambda t: f"aligned({t[0]}, {t[1]})"),
-)
-predicates = st.recursive(
-    tests,
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(
-            lambda t: f"({t[0]}) {t[1]} ({t[2]})"
-        ),
-        inner.map(lambda t: f"not ({t})"),
-    ),
-    max_leaves=4,
-)
-
 
 @settings(max_examples=600, deadline=None)
 @given(predicates, inputs, inputs, inputs)
@@ -177,15 +132,6 @@ def test_equals_a_brute_force_evaluation(text: str, a: int, b: int, k: int) -> N
 
 # Forms over tensors and floats: the tree and the program.
 
-FORMS = [
-    "contiguous(x)", "aligned(x, 16)", "aligned(x, k)", "disjoint(x, out)", "x == out", "x != out",
-    "x.shape[0] <= k", "x.stride(0) == x.shape[1]", "x.ndim == 2", 'x.dtype == "f32"',
-    'x.dtype in ("f32", "bf16")', 'x.dtype not in ("f32",)', 'x.layout == "shuffled"',
-    "x.max_byte_offset < 2**31", "x.extent >= k", 'graph in ("eager", "piecewise")',
-    'phase != "decode"', 'arch == "gfx950"', "cu_count == 256", "eps >= 0", "eps == 0.1",
-    "wide < 0.1", "eps > wide", "out.shape[0] == x.shape[0]", "max(a, b, k) == a",
-    "x.shape[0] * x.shape[1] * a < 2**100", "out.shape[0] == ceildiv(x.shape[1], k)",
-]
 tensors = st.builds(
     lambda ptr, dtype, dims, extent, layout: Tensor(
         ptr, dtype, tuple(d for d, _ in dims), tuple(s for _, s in dims), extent, layout
@@ -200,7 +146,6 @@ tensors = st.builds(
     st.sampled_from([0, 4, 4096, 2**40]),
     st.sampled_from([None, "unknown", "row_major", "shuffled"]),
 )  # fmt: skip
-floats = st.sampled_from([0.0, -0.0, 0.1, 1e300, -1.5, math.inf, math.nan])
 
 
 @settings(max_examples=400, deadline=None)

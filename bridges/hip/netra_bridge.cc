@@ -1,7 +1,6 @@
 #include "netra_bridge.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -10,18 +9,18 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "abi.h"
 #include "code_object.h"
 #include "error.h"
+#include "file.h"
 #include "hip_binding.h"
 #include "sha256.h"
 
 namespace nb = netra::bridge;
 using nb::fail;
 using nb::fail_hip;
+using nb::give;
+using nb::guarded;
 
 struct netra_kernel {
   const netra_object* object = nullptr;
@@ -46,8 +45,6 @@ struct netra_context {
 };
 
 namespace {
-
-constexpr off_t kLargestFile = 256 << 20;
 
 // Text of a HIP error on the stack.
 struct HipText {
@@ -93,31 +90,6 @@ class DeviceScope {
   bool changed_ = false;
 };
 
-// Nothing thrown may cross the C ABI.
-template <typename F>
-int guarded(F body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return fail(NETRA_ERROR_MEMORY, "the host has no memory left");
-  } catch (const std::exception& error) {
-    return fail(NETRA_ERROR_MEMORY, "unexpected failure: %s", error.what());
-  }
-}
-
-// Copies `source` into a caller's structure that may be shorter or longer than ours.
-template <typename T>
-int give(const T& source, T* target, const char* function) {
-  if (target == nullptr || target->struct_size < sizeof target->struct_size)
-    return fail(NETRA_ERROR_ARGUMENT, "%s: the structure is null or its struct_size is not set",
-                function);
-  const size_t size = target->struct_size;
-  std::memset(target, 0, size);
-  std::memcpy(target, &source, std::min(size, sizeof source));
-  target->struct_size = size;
-  return NETRA_OK;
-}
-
 template <typename T>
 T read_field(const uint8_t* properties, size_t offset) {
   T value;
@@ -158,39 +130,6 @@ int describe_device(netra_context* context, int device) {
   if (std::strncmp(info.arch, "gfx", 3) != 0)
     return fail(NETRA_ERROR_DEVICE, "device %d calls itself '%s', which is no AMD GPU target (%s)",
                 device, info.features, hip->path.c_str());
-  return NETRA_OK;
-}
-
-int read_file(const char* path, std::vector<uint8_t>* bytes) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return fail(NETRA_ERROR_FILE, "%s: %s%s", path, std::strerror(errno),
-                errno == ENOENT ? ". Build it (make gfx950, make gfx1151)" : "");
-  struct Closer {
-    int file;
-    ~Closer() { close(file); }
-  } closer{file};
-  struct stat info;
-  if (fstat(file, &info) != 0)
-    return fail(NETRA_ERROR_FILE, "%s: %s", path, std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return fail(NETRA_ERROR_FILE, "%s: not a regular file", path);
-  if (info.st_size > kLargestFile)
-    return fail(NETRA_ERROR_FILE, "%s: %lld bytes is too large for a code object", path,
-                static_cast<long long>(info.st_size));
-  // Reads to the end rather than to st_size: what is hashed is what is loaded.
-  bytes->resize(static_cast<size_t>(info.st_size) + 1);
-  size_t used = 0;
-  for (;;) {
-    if (used == bytes->size()) bytes->resize(2 * used);
-    const ssize_t got = read(file, bytes->data() + used, bytes->size() - used);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(NETRA_ERROR_FILE, "%s: %s", path, std::strerror(errno));
-    if (got == 0) break;
-    used += static_cast<size_t>(got);
-    if (used > static_cast<size_t>(kLargestFile))
-      return fail(NETRA_ERROR_FILE, "%s: grows while it is read", path);
-  }
-  bytes->resize(used);
   return NETRA_OK;
 }
 
@@ -375,6 +314,8 @@ const char* netra_status_name(int status) {
     NETRA_NAME(NETRA_ERROR_CAPTURE)
     NETRA_NAME(NETRA_ERROR_HIP)
     NETRA_NAME(NETRA_ERROR_MEMORY)
+    NETRA_NAME(NETRA_ERROR_CATALOG)
+    NETRA_NAME(NETRA_DECLINED)
 #undef NETRA_NAME
     default: return "unknown netra_status";
   }
@@ -435,7 +376,9 @@ int netra_load(netra_context* context, const netra_load_request* request, netra_
                     request->path);
     }
     std::vector<uint8_t> bytes;
-    if (const int status = read_file(request->path, &bytes)) return status;
+    if (const int status = nb::read_file(request->path, "a code object",
+                                         ". Build it (make gfx950, make gfx1151)", &bytes))
+      return status;
     auto made = std::make_unique<netra_object>();
     made->context = context;
     made->path = request->path;

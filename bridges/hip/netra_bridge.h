@@ -1,8 +1,8 @@
 /* netra_bridge.h - launch Netra's code objects through HIP, from C, C++ or anything with a C FFI.
  *
  * The bridge opens a device through the HIP library of the process, loads code objects whose bytes
- * are what the caller expects, and launches their kernels on the caller's stream. It never chooses
- * a kernel: that is the catalog's work, done by whoever calls.
+ * are what the caller expects, and launches their kernels on the caller's stream. Which kernels take
+ * a call, and with what grid and arguments, is read from the compiled catalog (catalog.bin).
  *
  * Results    Every int function returns NETRA_OK (0) or a negative netra_status. On failure
  *            netra_last_error() tells what happened, where, and what to do next. Outputs are
@@ -39,7 +39,7 @@ extern "C" {
 
 typedef enum netra_status {
   NETRA_OK = 0,
-  /* 1 is kept for "declined": a request that no tactic admits is not an error. */
+  NETRA_DECLINED = 1,        /* no tactic admits the call: an answer, not an error */
   NETRA_ERROR_ARGUMENT = -1, /* a null or malformed argument */
   NETRA_ERROR_LIBRARY = -2,  /* no HIP library, two of them, or one that lacks a function */
   NETRA_ERROR_DEVICE = -3,   /* no such device, or one that cannot be described */
@@ -52,7 +52,8 @@ typedef enum netra_status {
   NETRA_ERROR_LAUNCH = -10,  /* grid, block or LDS that this kernel or device cannot have */
   NETRA_ERROR_CAPTURE = -11, /* not legal while capturing, or a launch that voided the capture */
   NETRA_ERROR_HIP = -12,     /* a HIP call failed; the text has its name and code */
-  NETRA_ERROR_MEMORY = -13   /* the host has no memory */
+  NETRA_ERROR_MEMORY = -13,  /* the host has no memory */
+  NETRA_ERROR_CATALOG = -14  /* the file is no whole catalog of this version, or contradicts itself */
 } netra_status;
 
 typedef struct netra_context netra_context; /* one device, through one HIP library */
@@ -221,6 +222,166 @@ typedef struct netra_pointer_info {
  * behind in hipGetLastError. Threads: any. Capture: legal. */
 NETRA_API int netra_pointer(const netra_context* context, const void* address,
                             netra_pointer_info* info);
+
+/* ---- the compiled catalog ------------------------------------------------------------------
+ *
+ * catalog.bin says which tactic takes a call of an op, and what it launches. These functions need
+ * no device and call nothing of HIP. Ops, slots, tactics and kernels are numbered from 0; look the
+ * numbers up once, they hold until the catalog is closed. What takes a const netra_catalog may be
+ * called from any thread and under capture, allocates nothing, and takes no lock. */
+
+typedef struct netra_catalog netra_catalog;
+
+/* Reads a catalog.bin whole and checks all of it: version, checksum, every index, every program.
+ * `simulated` says which tactics are admitted, for as long as it is open: all that are not rejected
+ * or quarantined when it is 1, else those that are accepted or named by $NETRA_ADMIT; one on hold
+ * only when $NETRA_ENABLE names it. Both variables hold globs, `<arch>/<stem>` or `<stem>`.
+ * Owner: the caller, until netra_catalog_close. Threads: any. Capture: legal.
+ * Errors: FILE, CATALOG, MEMORY. */
+NETRA_API int netra_catalog_open(const char* path, int simulated, netra_catalog** catalog);
+
+/* Releases it; numbers and texts of it are void. NULL is allowed. */
+NETRA_API void netra_catalog_close(netra_catalog* catalog);
+
+/* The number of an op, of an argument of an op (its slot), of a tactic ("gfx950/NAME").
+ * Errors: ARGUMENT when there is none of that name. */
+NETRA_API int netra_catalog_op(const netra_catalog* catalog, const char* name);
+NETRA_API int netra_catalog_slot(const netra_catalog* catalog, int op, const char* name);
+NETRA_API int netra_catalog_tactic(const netra_catalog* catalog, const char* id);
+
+/* The number that stands for a name in a call: an arch, a phase, a graph mode, a layout. A name
+ * that the catalog does not know has one too, and it equals none that the catalog knows. 0: "". */
+NETRA_API uint64_t netra_catalog_name(const netra_catalog* catalog, const char* name);
+
+typedef struct netra_tactic_info {
+  size_t struct_size;
+  const char* id;
+  const char* arch;
+  int32_t op;
+  int32_t rank;         /* lower wins */
+  int32_t admitted;     /* 0: never, whatever the call */
+  uint32_t launches;
+  const char* maturity; /* "experiment", "simulated", ... */
+  const char* hold;     /* why it is held back; "" when it is not */
+  const char* zeroed_by; /* who zeroes the workspace; "" when nobody needs to */
+} netra_tactic_info;
+
+/* Describes a tactic. The texts belong to the catalog. Errors: ARGUMENT. */
+NETRA_API int netra_catalog_describe(const netra_catalog* catalog, int tactic,
+                                     netra_tactic_info* info);
+
+typedef struct netra_catalog_kernel_info {
+  size_t struct_size;
+  const char* name; /* also the stem of its code object */
+  const char* arch;
+  uint32_t kernarg_size; /* as the code object has it */
+  uint32_t wave_size;
+  uint32_t max_workgroup;
+  uint8_t co_sha256[32]; /* of the code object's file */
+} netra_catalog_kernel_info;
+
+/* Describes a kernel. The texts belong to the catalog. Errors: ARGUMENT. */
+NETRA_API int netra_catalog_kernel(const netra_catalog* catalog, int kernel,
+                                   netra_catalog_kernel_info* info);
+
+typedef enum netra_dtype {
+  NETRA_F64 = 1,
+  NETRA_F32,
+  NETRA_F16,
+  NETRA_BF16,
+  NETRA_F8E4M3FN,
+  NETRA_F8E4M3FNUZ,
+  NETRA_F8E5M2,
+  NETRA_I64,
+  NETRA_I32,
+  NETRA_I16,
+  NETRA_I8,
+  NETRA_U64,
+  NETRA_U32,
+  NETRA_U16,
+  NETRA_U8,
+  NETRA_E8M0,
+  NETRA_BOOL
+} netra_dtype;
+
+typedef enum netra_slot_kind {
+  NETRA_ABSENT = 0, /* a scalar that has a default may be absent */
+  NETRA_TENSOR,
+  NETRA_SIGNED,   /* value.i */
+  NETRA_UNSIGNED, /* value.u */
+  NETRA_REAL      /* value.f */
+} netra_slot_kind;
+
+typedef struct netra_tensor {
+  uint64_t data;          /* device address */
+  uint64_t extent;        /* bytes from `data` to the end of the storage */
+  const int64_t* shape;   /* `ndim` of them, not negative */
+  const int64_t* strides; /* in elements */
+  uint64_t layout;        /* netra_catalog_name; 0 when it is not known */
+  int32_t ndim;
+  int32_t dtype; /* netra_dtype */
+} netra_tensor;
+
+/* One argument of a call. An integer may be given for a float, never a float for an integer. */
+typedef struct netra_slot {
+  int32_t kind; /* netra_slot_kind */
+  int32_t reserved;
+  union {
+    netra_tensor tensor;
+    int64_t i;
+    uint64_t u;
+    double f;
+  } value;
+} netra_slot;
+
+/* A call of an op. Everything in it stays the caller's, and is read during the function only. */
+typedef struct netra_call {
+  size_t struct_size;
+  int32_t op;
+  uint32_t slot_count; /* the number of arguments that the op has */
+  const netra_slot* slots;
+  uint64_t arch; /* netra_catalog_name of "gfx950", "decode", "eager" and the like */
+  uint64_t phase;
+  uint64_t graph;
+  int64_t cu_count;
+} netra_call;
+
+typedef struct netra_decision {
+  size_t struct_size;
+  int32_t tactic; /* that takes the call; else that came furthest; -1: none is admitted */
+  int32_t passed; /* predicates that were true before the first false one; -1: not even the args */
+  const char* reason; /* id of the first false predicate, "args", "arch", "op" or "overflow"; ""
+                       * when the call is taken. It lasts as long as the catalog */
+} netra_decision;
+
+/* Decides which tactic takes a call: all predicates of one, or none. The admitted tactic of lowest
+ * rank wins. Returns NETRA_OK, or NETRA_DECLINED; `decision` is written for both.
+ * Errors: ARGUMENT; CATALOG when two tactics of equal rank take the call. */
+NETRA_API int netra_catalog_decide(const netra_catalog* catalog, const netra_call* call,
+                                   netra_decision* decision);
+
+/* Bytes of workspace that a tactic needs for a call that it takes.
+ * Errors: ARGUMENT, also when it does not take the call; LAUNCH when it is no size. */
+NETRA_API int netra_catalog_workspace(const netra_catalog* catalog, int tactic,
+                                      const netra_call* call, uint64_t* bytes);
+
+typedef struct netra_plan {
+  size_t struct_size;
+  int32_t kernel;
+  uint32_t kernarg_size;
+  uint32_t grid[3];  /* workgroups */
+  uint32_t block[3]; /* work-items */
+  uint32_t dynamic_lds;
+} netra_plan;
+
+/* What launch number `launch` of a tactic is for a call that it takes, with a workspace at that
+ * device address. `kernarg` has `capacity` bytes, at least the size that the launch has; its
+ * kernarg block is written there, with zeros where no argument lies.
+ * Errors: ARGUMENT, also when the tactic does not take the call, or needs a workspace and has none;
+ * LAUNCH when grid, block or LDS leave their range; KERNARG when a value does not fit. */
+NETRA_API int netra_catalog_plan(const netra_catalog* catalog, int tactic, int launch,
+                                 const netra_call* call, uint64_t workspace, netra_plan* plan,
+                                 void* kernarg, size_t capacity);
 
 #ifdef __cplusplus
 }
