@@ -63,6 +63,29 @@ ROWS: list[tuple[str, str, int | None]] = [
     ("exec 15;v_mov_b32 v6, 0;exec -1;v_readlane_b32 s42, v6, 3;s_add_u32 s41, s42, 1", "", None),
     # By half.
     ("v_lshlrev_b16 v217, 0, v16;v_pk_add_u16 v218, v217, v217", "", None),
+    # The halves of a 64-bit integer are one number: sums and left shifts carry upwards.
+    ("v_mov_b32 v100, 0;v_mad_u64_u32 v[102:103], VCC, v16, v17, v[100:101];add 210 102 16",
+     "", None),
+    ("v_mov_b32 v104, 0;v_mad_i64_i32 v[106:107], VCC, v16, v17, v[104:105];add 210 107 16",
+     "v107", 0),
+    ("v_mov_b32 v109, 0;v_mad_u64_u32 v[110:111], VCC, v16, v17, v[108:109]", "v108", 0),
+    ("v_mad_u64_u32 v[110:111], VCC, v16, v112, v[16:17]", "v112", 0),
+    ("v_mad_u64_u32 v[110:111], VCC, v16, s50, v[16:17]", "s50", None),
+    ("v_mov_b32 v114, 0;v_mad_u64_u32 v[116:117], VCC, v16, v17, v[114:115];s_nop 4;"
+     "v_cndmask_b32 v118, v16, v17, VCC", "VCC", None),
+    ("v_mov_b32 v120, 0;v_mad_u64_u32 v[122:123], VCC, v16, v17, v[120:121] clamp;add 210 122 16",
+     "v122", 0),
+    ("v_mov_b32 v124, 0;v_lshlrev_b64 v[126:127], 2, v[124:125];add 210 126 16", "", None),
+    ("v_mov_b32 v128, 0;v_lshlrev_b64 v[130:131], 2, v[128:129];add 210 131 16", "v131", 0),
+    ("v_mov_b32 v132, 0;v_lshlrev_b64 v[134:135], v16, v[132:133];add 210 134 16", "", None),
+    ("v_mov_b32 v137, 0;v_lshrrev_b64 v[138:139], 32, v[136:137];add 210 138 139", "", None),
+    ("v_mov_b32 v141, 0;v_lshrrev_b64 v[142:143], v16, v[140:141];add 210 142 16", "v142", 0),
+    ("v_mov_b32 v144, 0;v_ashrrev_i64 v[146:147], 40, v[144:145];add 210 147 16", "v147", 0),
+    ("v_lshlrev_b64 v[148:149], v150, v[16:17];add 210 148 16", "v148", 0),
+    ("s_mov_b32 s53, 0;s_lshl_b64 s[54:55], s[52:53], 1;s_add_u32 s66, s55, 1", "s55", None),
+    ("s_mov_b32 s56, 0;s_lshl_b64 s[58:59], s[56:57], 1;s_add_u32 s66, s58, 1", "", None),
+    ("s_mov_b32 s69, 0;s_lshr_b64 s[70:71], s[68:69], 32;s_add_u32 s66, s70, 1", "", None),
+    ("s_mov_b32 s72, 0;s_ashr_i64 s[74:75], s[72:73], 8;s_add_u32 s66, s74, 1", "s74", None),
     # Scalars, SCC, VCC, M0.
     ("s_add_u32 s40, s44, 1", "s44", None),
     ("s_mov_b32 s40, s45", "", None),
@@ -126,6 +149,18 @@ def test_flags_are_undefined_at_the_start(
 ) -> None:
     told = run(hip, assemble, arch, text)
     assert errors(told, text) == [(register, None)]
+
+
+def test_a_sum_of_64_bits_that_gfx950_alone_has(
+    hip: Hip, assemble: Callable[..., Path]
+) -> None:
+    hip.call("hipSetDevice", 0)
+    start = "v_mov_b32 v100, 0;v_mov_b32 v104, 0;v_lshl_add_u64 v[102:103], v[100:101], 2, "
+    rows = {f"{start}v[16:17];add 210 102 16": [], f"{start}v[104:105];add 211 102 16": [],
+            f"{start}v[16:17];add 212 103 16": [("v103", 0)],
+            f"{start}v[106:107]": [("v106", 0)]}  # fmt: skip
+    told = run(hip, assemble, "gfx950", *rows)
+    assert {text: errors(told, text) for text in rows} == rows
 
 
 def test_the_finding_names_what_put_it_there(

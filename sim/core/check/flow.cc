@@ -1,5 +1,6 @@
 #include "flow.h"
 
+#include <bit>
 #include <string_view>
 
 namespace netra {
@@ -12,7 +13,10 @@ bool starts_any(std::string_view s, std::initializer_list<std::string_view> list
   return false;
 }
 
+bool wide_sum(std::string_view n) { return starts_any(n, {"v_mad_u64_u32", "v_mad_i64_i32", "v_lshl_add_u64"}); }
+
 Flow by_name(std::string_view n) {
+  if (wide_sum(n) || starts_any(n, {"v_lshlrev_b64", "v_lshrrev_b64", "v_ashrrev_i64"})) return Flow::wide;
   if (starts_any(n, {"v_permlane", "ds_bpermute", "ds_permute", "ds_swizzle"})) return Flow::lanes;
   if (starts(n, "v_cndmask")) return Flow::select;
   if (starts_any(n, {"v_mov", "v_accvgpr", "s_mov", "s_cmov", "v_swap", "v_readlane", "v_readfirstlane", "v_writelane", "s_cselect"}))
@@ -84,6 +88,22 @@ uint8_t combined(const Insn& i, const uint8_t* sources, int count) {
   if (starts_any(n, {"v_lshl", "v_lshr", "v_ashr", "v_align", "s_lsh", "s_ashr", "s_bfe", "v_bfe", "v_bfrev", "v_perm", "s_sext", "s_pack", "v_pack"}))
     return all ? 15 : 0;
   return all;
+}
+
+bool is_wide_sum(const Insn& i) { return wide_sum(mnemonic_of(i)); }
+
+uint8_t combined_wide(const Insn& i, int slot, uint8_t bytes) {
+  if (!bytes) return 0;
+  const auto upwards = static_cast<uint8_t>(0xffu << std::countr_zero(bytes));
+  const std::string_view n = mnemonic_of(i);
+  const bool left = starts(n, "v_lshlrev"), arithmetic = starts(n, "v_ashrrev");
+  if (wide_sum(n)) return i.clamp || (slot == 2 && starts(n, "v_lshl_add")) ? 0xff : upwards;
+  if (slot == 1) return 0xff;   // how far
+  if (i.op[1].kind != Kind::constant) return left ? upwards : 0xff;
+  const uint32_t x = bytes, by = i.op[1].bits_lo & 63, whole = by / 8, more = by % 8 != 0;
+  if (left) return static_cast<uint8_t>(x << whole | (more ? x << (whole + 1) : 0));
+  const uint32_t sign = arithmetic && x & 0x80 ? 0xffu << (7 - whole) : 0;
+  return static_cast<uint8_t>(x >> whole | (more ? x >> (whole + 1) : 0) | sign);
 }
 
 uint8_t spread_up(uint8_t bytes) {

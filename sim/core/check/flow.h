@@ -17,6 +17,7 @@ enum class Flow : uint8_t {
   select,    // v_cndmask: the source that the mask picks
   bits,      // each byte of the result from some bytes of the sources
   lanes,     // values change lanes
+  wide,      // sums and shifts of 64-bit integers, whose halves are one number
 };
 
 Flow flow_of(const Insn& i);
@@ -24,6 +25,10 @@ Flow flow_of(const Insn& i);
 // The undefined bytes of one dword of a result, from those of the dwords of its sources in the
 // order of the operands: `and` and shifts with a constant, v_perm and v_bfe know which bytes count.
 uint8_t combined(const Insn& i, const uint8_t* sources, int count);
+// The undefined bytes of a 64-bit result (bit 0: the lowest), from those of the operand in `slot`.
+uint8_t combined_wide(const Insn& i, int slot, uint8_t bytes);
+// Whether it is arithmetic, so that an undefined source is a use.
+bool is_wide_sum(const Insn& i);
 // The lowest undefined byte and all above it.
 uint8_t spread_up(uint8_t bytes);
 

@@ -182,6 +182,7 @@ class Init : public Observer {
     }
     if (flow == Flow::lanes) return changed_lanes(w, s, f);
     if (flow == Flow::select) return selected(w, s, i, f);
+    if (flow == Flow::wide) return wide_integers(w, s, i, f);
     for (uint32_t n = 0; n < kRows; ++n) {
       for (uint64_t m = lanes_.written; m; m &= m - 1) {
         const int l = std::countr_zero(m);
@@ -241,6 +242,32 @@ class Init : public Observer {
     }
   }
 
+  // An undefined upper half stays in the upper half of a sum, which compilers compute where they want
+  // the lower half alone; it decides the carry.
+  void wide_integers(Wave& w, WaveShadow& s, const Insn& i, const Facts& f) {
+    const bool sum = is_wide_sum(i);
+    for (int k = 0; k < f.reads; ++k) {
+      const Ref& r = f.read[k];
+      const bool scalar = r.file == File::scalar;
+      if (sum && scalar && s.s[r.index] == ~0u) {
+        report_scalar(w, s, i, r.index);
+        continue;
+      }
+      for (uint64_t m = lanes_.read; m; m &= m - 1) {
+        const int l = std::countr_zero(m);
+        const uint8_t low = at(w, s, f, r, 0, l), high = r.count > 1 ? at(w, s, f, r, 1, l) : uint8_t{0};
+        if (sum && !scalar && low == kAll && !s.soft[r.index]) {
+          report_vector(w, s, i, r.index, l, "is used");
+          break;
+        }
+        const uint8_t bytes = combined_wide(i, r.slot, static_cast<uint8_t>(low | high << 4));
+        out_[0][l] = static_cast<uint8_t>(out_[0][l] | (bytes & 15));
+        out_[1][l] = static_cast<uint8_t>(out_[1][l] | bytes >> 4);
+        if (bytes) scalar_out_[l / 32] |= 1u << (l % 32);
+      }
+    }
+  }
+
   // The lane number of v_readlane and v_writelane.
   void selector(Wave& w, WaveShadow& s, const Insn& i, const Facts& f) {
     for (int k = 0; k < f.reads; ++k)
@@ -286,6 +313,10 @@ class Init : public Observer {
       all |= u;
       scalar_out_[d] = u;
     }
+    if (dwords == 2 && (has("lshl") || has("lshr") || has("ashr") || has("bfe"))) {
+      shifted_pair(w, s, i, has("lshl"), has("ashr"));
+      all = scalar_out_[0] | scalar_out_[1];
+    }
     if (!move && all && !one) scc_out_ = ~0u;
     if (!exec_op && !writes_exec(f)) return;
     for (uint32_t d = 0; d < dwords; ++d)
@@ -297,6 +328,16 @@ class Init : public Observer {
       }
     if (!has("wrexec")) scalar_out_[0] = scalar_out_[1] = 0;   // D is the old EXEC
     scc_out_ = 0;
+  }
+  // Shifts of a register pair carry what is undefined from one half to the other.
+  void shifted_pair(const Wave& w, const WaveShadow& s, const Insn& i, bool left, bool arithmetic) {
+    const bool low = bits_of(s, i.op[1], 0), high = bits_of(s, i.op[1], 1), amount = bits_of(s, i.op[2], 0);
+    const bool bit_field = !left && !arithmetic && mnemonic_of(i).find("bfe") != std::string_view::npos;
+    const bool far = !amount && !bit_field && (read_scalar(w, i.op[2], 0) & 63) >= 32;
+    const bool in_low = far ? !left && high : low || (!left && high);
+    const bool in_high = far ? left ? low : arithmetic && high : high || (left && low) || (bit_field && low);
+    scalar_out_[0] = amount || in_low ? ~0u : 0;
+    scalar_out_[1] = amount || in_high ? ~0u : 0;
   }
   static uint32_t bits_of(const WaveShadow& s, const Operand& o, uint32_t dword) {
     return o.kind == Kind::sgpr && o.index != kNull ? s.s[o.index + dword] : 0;
