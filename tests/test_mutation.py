@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from harness_root import SmallRoot, runner
 from netra_harness.cli import main
-from netra_harness.mutation import decoded, source, waits
+from netra_harness.mutation import assembly, campaign, decoded, source, waits
+from netra_harness.mutation.operators import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = sorted(ROOT.glob("asm/gfx*/*.s"))
+WAVES = {"gfx950": 64, "gfx1151": 32}
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=[f"{p.parent.name}/{p.stem}" for p in KERNELS])
@@ -79,26 +82,63 @@ LOAD, USE = "global_load_dword v1, v0, s[4:5]", "v_add_f32_e32 v2, v1, v1"
     ],
 )  # fmt: skip
 def test_needless_waits(name: str, texts: tuple[str, ...], at: int, needless: bool) -> None:
-    program = _program(*texts, "s_endpgm")
-    assert bool(waits.needless(program, "gfx950", {at: {}})) is needless
+    assert _needless("gfx950", texts, at) is needless
+
+
+def _needless(arch: str, texts: tuple[str, ...], at: int, instead: str = "") -> bool:
+    """Is the program the same with `instead` at the index `at`, or without that instruction?"""
+    other = [*texts[:at], *([instead] if instead else []), *texts[at + 1 :]]
+    return bool(waits.needless(_program(*texts, "s_endpgm"), _program(*other, "s_endpgm"), arch))
 
 
 def test_counts_that_still_cover_the_load() -> None:
-    texts = (LOAD, "ds_read_b32 v4, v0", "s_waitcnt vmcnt(0) lgkmcnt(0)", USE, "s_endpgm")
-    program = _program(*texts)
-    assert waits.needless(program, "gfx950", {2: {"vmcnt": 0}})
-    assert not waits.needless(program, "gfx950", {2: {"vmcnt": 1, "lgkmcnt": 0}})
+    texts = (LOAD, "ds_read_b32 v4, v0", "s_waitcnt vmcnt(0) lgkmcnt(0)", USE)
+    assert _needless("gfx950", texts, 2, "s_waitcnt vmcnt(0) lgkmcnt(1)")
+    assert not _needless("gfx950", texts, 2, "s_waitcnt vmcnt(1) lgkmcnt(0)")
+
+
+def test_other_instructions_are_not_waits() -> None:
+    texts = (LOAD, "s_waitcnt vmcnt(0)", USE)
+    assert not _needless("gfx950", texts, 2, "v_add_f32_e32 v3, v1, v1")
 
 
 def test_stores_have_their_own_counter_on_gfx1151() -> None:
     store = "global_store_b32 v0, v1, s[4:5]"
-    texts = (store, "s_waitcnt_vscnt null, 0x0", "s_barrier", "s_endpgm")
-    assert not waits.needless(_program(*texts), "gfx1151", {1: {}})
+    assert not _needless("gfx1151", (store, "s_waitcnt_vscnt null, 0x0", "s_barrier"), 1)
 
 
 def test_unknown_paths_prove_nothing() -> None:
-    texts = (LOAD, "s_waitcnt vmcnt(0)", "s_setpc_b64 s[0:1]", "s_endpgm")
-    assert not waits.needless(_program(*texts), "gfx950", {1: {}})
+    assert not _needless("gfx950", (LOAD, "s_waitcnt vmcnt(0)", "s_setpc_b64 s[0:1]"), 1)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=[f"{p.parent.name}/{p.stem}" for p in KERNELS])
+def test_every_instruction_has_its_own_line(path: Path) -> None:
+    """Those of repetitions and macros too: the line holds the same mnemonic, or calls a macro of
+    an included file."""
+    text = path.read_text()
+    lines = text.splitlines()
+    program = assembly.decode(text, path.parent.name, path.stem, WAVES[path.parent.name])
+    by_line = {insn.line: insn.mnemonic for insn in source.instructions(text)}
+    ends = [insn for insn in program.code if insn.mnemonic == "s_endpgm"]
+    others = [insn for insn in program.code if insn.mnemonic != "s_endpgm"]
+    assert len(ends) >= 1 and len(others) > 20
+    for insn in others:
+        if insn.line not in by_line:
+            assert re.match(r" +[a-z]\w+ ", lines[insn.line - 1])
+            continue
+        assert re.sub(r"_(e32|e64|dpp|sdwa)$", "", by_line[insn.line]) == insn.mnemonic
+
+
+def test_uses_that_come_too_early() -> None:
+    """In a repetition the wait moves within it; a wait that nothing needs has no such mutant."""
+    kernel = campaign.load("gfx950", "argmax_f32_stage1")
+    made = {m.line: m.after for m in mutants(kernel) if m.operator == "use-early"}
+    lines = {m.line: kernel.text[m.line - 1].split() for m in mutants(kernel)}
+    waiting = [n for n, words in lines.items() if words[:1] == ["s_waitcnt"]]
+    assert sorted(made) == sorted(waiting) and len(made) == 2
+    for line, after in made.items():
+        user = kernel.text[int(after.split()[-1]) - 1].split()[0]
+        assert user == {"lgkmcnt(0)": "s_add_u32", "vmcnt(7-g)": "v_maximum3_f32"}[lines[line][1]]
 
 
 @pytest.fixture

@@ -42,9 +42,11 @@ def assemble(
     wave: int | None = None,
     dependencies: Path | None = None,
     link: bool = True,
+    debug: bool = True,
 ) -> None:
     """Assemble `source` for `arch` into the code object `output` (`link=False`: relocatable).
 
+    `debug=False` leaves out the line table, for a source that brings its own.
     `wave=64` is needed for a gfx1151 kernel of 64 lanes.  `dependencies` receives a rule for make.
     An older `output` is removed first, so that a failure leaves none behind.
     Raises AssemblyFailed with the tool's own text.
@@ -57,7 +59,8 @@ def assemble(
         _run(
             [str(llvm / "clang"), "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}"]
             + ([f"-mwavefrontsize{wave}"] if wave == 64 else [])
-            + ["-x", "assembler-with-cpp", "-g", f"-ffile-prefix-map={os.getcwd()}=."]
+            + ["-x", "assembler-with-cpp", f"-ffile-prefix-map={os.getcwd()}=."]
+            + (["-g"] if debug else [])
             + ["-Wa,--fatal-warnings", *(f"-I{folder}" for folder in include), *wanted]
             + ["-c", str(source), "-o", str(relocatable)]
         )

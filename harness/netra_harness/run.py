@@ -39,7 +39,8 @@ _SOURCE_LINE = re.compile(r"[\w./-]+\.(?:s|inc):\d+")
 class Options:
     """How a case is run; `bands` forces guard bands where the device checks bounds itself.
 
-    `sanitize` has the simulator watch every launch; a GPU cannot.
+    `sanitize` has the simulator watch every launch; a GPU cannot. Runs that share `draws` draw the
+    inputs of a case once, for a caller who runs the same cases of one tactic again and again.
     """
 
     seed: int
@@ -47,6 +48,7 @@ class Options:
     bands: bool = False
     schedule: bool = True
     sanitize: bool = True
+    draws: dict[str, Draw] | None = None
 
 
 class Stop(Exception):
@@ -136,7 +138,13 @@ class _Run:
             self.replays(first, expected)
 
     def draw(self, rng: np.random.Generator, label: str, like: Draw | None = None) -> Draw:
-        return make_draw(self.tactic, self.oracle, self.case, rng, label, like)
+        kept = self.options.draws
+        if kept is None:
+            return make_draw(self.tactic, self.oracle, self.case, rng, label, like)
+        key = f"{self.case.name}{label}"
+        if key not in kept:
+            kept[key] = make_draw(self.tactic, self.oracle, self.case, rng, label, like)
+        return replace(kept[key], checks=list(kept[key].checks))
 
     def allocate(self, draw: Draw) -> None:
         for name, value in draw.args.items():

@@ -59,7 +59,7 @@ def _replays(job: Job, module: Any, variant: str) -> int:
 
 def mutant(job: Job) -> Answer:
     """One mutant of a kernel, with the cases of the set `mutation`."""
-    from netra_harness.mutation.campaign import run_mutant
+    from netra_harness.mutation.trial import run_mutant
 
     return dict(run_mutant(job, _device(job["device"], job["arch"]), job["seed"]))
 

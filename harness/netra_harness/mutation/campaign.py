@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +24,7 @@ from netra_harness import workers
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import code_object, library
 from netra_harness.errors import NetraError, ToolError
-from netra_harness.mutation import decoded, source, waits
+from netra_harness.mutation import assembly, equivalence, source
 from netra_harness.mutation.operators import HIDDEN, OPERATORS, Kernel, Mutant, mutants
 from netra_harness.results import CaseResult
 from netra_harness.validate import NOT_VALIDATED, case_names
@@ -153,7 +151,7 @@ def _tactic(
             jobs.append(workers.Job(body, _environment(tactic, limit), _SECONDS))
     for outcome in workers.run(jobs):
         name, kernel, mutant = by_source[outcome.job.body["source"]]
-        fate = _fate(outcome, tactic.arch, name, kernel, mutant)
+        fate = _fate(outcome, name, kernel, mutant)
         if fate is None:
             fates.refused += 1
             continue
@@ -181,21 +179,17 @@ def load(arch: str, name: str) -> Kernel:
     """A kernel of the checkout with its decoded form, which must belong to the text."""
     path = paths.repo_root() / "asm" / arch / f"{name}.s"
     text = path.read_text(encoding="utf-8")
-    built = code_object(arch, name)
-    found = next(k for k in netra_sim.inspect(built)["kernels"] if k["name"] == name)
-    wide = arch == "gfx1151" and found["wave_size"] == 64
-    program = decoded.decode(built, name, paths.llvm_bin(), wide)
-    lines: dict[int, list[int]] = {}
-    for i, insn in enumerate(program.code):
-        lines.setdefault(insn.line, []).append(i)
-    return Kernel(arch, text.splitlines(), list(source.instructions(text)), program, lines)
+    kernels = netra_sim.inspect(code_object(arch, name))["kernels"]
+    wave = int(next(k for k in kernels if k["name"] == name)["wave_size"])
+    program = assembly.decode(text, arch, name, wave)
+    instructions = list(source.instructions(text))
+    lines = assembly.lines_of(program)
+    return Kernel(arch, name, wave, text.splitlines(), instructions, program, lines)
 
 
 def _write(path: Path, kernel: Kernel, mutant: Mutant) -> None:
-    """The mutant's text; a removed line stays as an empty one, so that lines keep their numbers."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [mutant.edit.get(n, line) for n, line in enumerate(kernel.text, 1)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text(equivalence.mutated(kernel, mutant), encoding="utf-8")
 
 
 def _baseline(settings: Settings, tactic: Tactic) -> float:
@@ -223,7 +217,7 @@ def _baseline(settings: Settings, tactic: Tactic) -> float:
 
 
 def _fate(
-    outcome: workers.Outcome, arch: str, name: str, kernel: Kernel, mutant: Mutant
+    outcome: workers.Outcome, name: str, kernel: Kernel, mutant: Mutant
 ) -> Fate | None:
     """None for an edit that is no program."""
     if outcome.kind != "ok":
@@ -239,56 +233,5 @@ def _fate(
         return Fate(name, mutant, "equivalent", "the assembled kernel is the same")
     if answer["verdict"] == "killed":
         return Fate(name, mutant, "killed", answer["text"])
-    reason = _needless(kernel, mutant, arch)
+    reason = equivalence.reason(kernel, mutant)
     return Fate(name, mutant, "equivalent" if reason else "survived", reason or answer["text"])
-
-
-def _needless(kernel: Kernel, mutant: Mutant, arch: str) -> str:
-    if mutant.waits is None:
-        return ""
-    places = kernel.lines.get(mutant.line, [])
-    return waits.needless(kernel.program, arch, {i: mutant.waits for i in places}) if places else ""
-
-
-# ---- in the worker ---------------------------------------------------------------------------
-
-
-def run_mutant(job: dict[str, Any], device: Any, seed: int) -> dict[str, str]:
-    """Assembles one mutant and runs the cases until one fails; what that says, as a verdict."""
-    from netra_catalog import load_one, oracle
-
-    from netra_harness.run import Options, run_case
-
-    text, kernel = Path(job["source"]), str(job["kernel"])
-    built = text.with_suffix(".co")
-    refused = _assemble(text, built, job["arch"])
-    if refused:
-        return {"verdict": "refused", "text": refused}
-    if _hash(built, kernel) == _hash(Path(job["original"]), kernel):
-        return {"verdict": "same", "text": ""}
-    tactic = load_one(Path(job["path"]))
-    module = oracle(tactic)
-    with device.substituted(kernel, built):
-        for case in module.cases("mutation", tactic.variant):
-            result = run_case(tactic, module, case, device, Options(seed))
-            if not result.passed:
-                failure = result.failures[0]
-                first = failure.text.splitlines()[0]
-                return {"verdict": "killed", "text": f"{case.name}: {failure.kind}: {first}"}
-    return {"verdict": "survived", "text": "every case passes"}
-
-
-def _assemble(text: Path, built: Path, arch: str) -> str:
-    """What the assembler objects to, or nothing."""
-    root = paths.repo_root()
-    command = [sys.executable, str(root / "tools" / "assemble.py"), str(text), str(built)]
-    command += ["--arch", arch, "--llvm", str(paths.llvm_bin())]
-    command += ["--include", str(root / "asm" / "include")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stderr.strip() or "refused") if done.returncode else ""
-
-
-def _hash(path: Path, kernel: str) -> str:
-    """Of the code and the descriptor, not of the line table."""
-    kernels = netra_sim.inspect(path)["kernels"]
-    return next(str(k["kernel_sha256"]) for k in kernels if k["name"] == kernel)

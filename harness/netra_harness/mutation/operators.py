@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from netra_harness.mutation.decoded import Decoded, Program, registers
+from netra_harness.mutation.decoded import Decoded, Program
 from netra_harness.mutation.source import Instruction
-from netra_harness.mutation.waits import operation, waited
+from netra_harness.mutation.waits import flow
 
 # A line's number -> what stands there instead; an empty string removes it.
 Edit = dict[int, str]
@@ -23,7 +23,6 @@ class Mutant:
     before: str
     after: str
     edit: Edit
-    waits: dict[str, int] | None = None  # for faults in waits: what the line waits for now
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class Kernel:
     """A kernel's text and its decoded form; `lines` leads from a line to what it became."""
 
     arch: str
+    name: str
+    wave: int
     text: list[str]
     source: list[Instruction]
     program: Program
@@ -67,34 +68,33 @@ def _is_wait(insn: Instruction) -> bool:
 
 def _wait_drop(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
     if insn.mnemonic.startswith("s_waitcnt"):
-        made = _changed("wait-drop", kernel, insn, "")
-        yield Mutant(**{**vars(made), "waits": {}}) if _is_wait(insn) else made
+        yield _changed("wait-drop", kernel, insn, "")
 
 
 def _wait_raise(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
     if not _is_wait(insn):
         return
-    line = kernel.text[insn.line - 1]
     if insn.mnemonic != "s_waitcnt":  # s_waitcnt_vscnt null, N
         *first, count = insn.operands
-        made = _changed("wait-raise", kernel, insn, insn.text((*first, f"({count})+1")))
-        yield Mutant(**{**vars(made), "waits": _raised(kernel, insn, "")})
+        yield _changed("wait-raise", kernel, insn, insn.text((*first, f"({count})+1")))
         return
-    for found in _COUNT.finditer(line.split("//")[0]):
-        raised = f"{found[1]}(({found[3]})+1)"
-        edited = line[: found.start()] + raised + line[found.end() :]
-        made = _changed("wait-raise", kernel, insn, edited)
-        yield Mutant(**{**vars(made), "waits": _raised(kernel, insn, found[1])})
+    line = kernel.text[insn.line - 1]
+    for start, end in _counts(line.split("//")[0]):
+        edited = f"{line[:start]}(({line[start:end]})+1){line[end:]}"
+        yield _changed("wait-raise", kernel, insn, edited)
 
 
-def _raised(kernel: Kernel, insn: Instruction, counter: str) -> dict[str, int] | None:
-    """The counts after raising one; None where the line became several different waits."""
-    places = kernel.lines.get(insn.line, ())
-    became = {tuple(sorted(waited(kernel.code[i]).items())) for i in places}
-    if len(became) != 1:
-        return None
-    counts = dict(next(iter(became)))
-    return {name: n + (counter in ("", name)) for name, n in counts.items()}
+def _counts(code: str) -> Iterator[tuple[int, int]]:
+    """Where the counts of a wait stand: what is between the brackets of `vmcnt(...)`."""
+    depth = start = 0
+    for at, character in enumerate(code):
+        if character == "(":
+            depth += 1
+            start = at + 1 if depth == 1 else start
+        elif character == ")":
+            depth -= 1
+            if depth == 0:
+                yield start, at
 
 
 def _nop_drop(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
@@ -117,23 +117,20 @@ _LEAVES = ("s_branch", "s_cbranch", "s_setpc", "s_endpgm", "s_barrier")
 
 def _use_early(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
     """The wait moves below the first instruction that needs what it waits for."""
-    if not _is_wait(insn) or not kernel.lines.get(insn.line):
+    places = kernel.lines.get(insn.line, [])
+    if not _is_wait(insn) or not places:
         return
-    at = kernel.lines[insn.line][-1]
-    pending: set[tuple[str, int]] = set()
-    for other in kernel.code[:at]:
-        own = operation(other, kernel.arch)
-        pending |= own.writes if own else set()
-    for i in range(at + 1, len(kernel.code)):
-        user = kernel.code[i]
-        if user.mnemonic.startswith(_LEAVES) or user.line < insn.line:
-            return
-        if registers(", ".join(user.operands[1:])) & pending and user.line > insn.line:
-            below = kernel.text[user.line - 1]
-            edit = {insn.line: "", user.line: f"{below}\n{kernel.text[insn.line - 1]}"}
-            before = kernel.text[insn.line - 1].strip()
-            yield Mutant("use-early", insn.line, before, f"moved below line {user.line}", edit)
-            return
+    early = flow(kernel.program, kernel.arch, frozenset(places)).premature
+    users = sorted(user for user, _ in early if user > places[0])
+    if not users:
+        return  # nothing needs this wait: `wait-drop` shows it
+    between = kernel.code[places[0] + 1 : users[0]]
+    line = kernel.code[users[0]].line
+    if line <= insn.line or any(other.mnemonic.startswith(_LEAVES) for other in between):
+        return
+    edit = {insn.line: "", line: f"{kernel.text[line - 1]}\n{kernel.text[insn.line - 1]}"}
+    before = kernel.text[insn.line - 1].strip()
+    yield Mutant("use-early", insn.line, before, f"moved below line {line}", edit)
 
 
 # ---- caches and scopes -----------------------------------------------------------------------

@@ -89,10 +89,10 @@ def waited(insn: Decoded) -> dict[str, int]:
     return {name: int(count) for name, count in _WAIT.findall(insn.text)}
 
 
-def flow(program: Program, arch: str, replaced: dict[int, dict[str, int]]) -> Flow:
-    """Runs the flow; `replaced` has other counts (or none) for some of the waits."""
+def flow(program: Program, arch: str, dropped: frozenset[int] = frozenset()) -> Flow:
+    """Runs the flow; the waits at the indices `dropped` wait for nothing."""
     operations = [operation(insn, arch) for insn in program.code]
-    waits = [replaced.get(i, waited(insn)) for i, insn in enumerate(program.code)]
+    waits = [{} if i in dropped else waited(insn) for i, insn in enumerate(program.code)]
     before: list[Pending | None] = [None] * len(program.code)
     if program.code:
         before[0] = {}
@@ -163,11 +163,43 @@ def _beyond(insn: Decoded) -> bool:
     return bool(_BEYOND.match(insn.mnemonic)) or insn.text.endswith(" lds")
 
 
-def needless(program: Program, arch: str, replaced: dict[int, dict[str, int]]) -> str:
-    """Why the program with these waits changed is the same, or an empty string."""
-    if not program.regular or any(_beyond(insn) for insn in program.code):
+def is_wait(insn: Decoded) -> bool:
+    """An instruction that only waits for counters."""
+    return insn.mnemonic.startswith("s_waitcnt") and insn.mnemonic != "s_waitcnt_depctr"
+
+
+def needless(program: Program, mutant: Program, arch: str) -> str:
+    """Why two programs that differ in their waits do the same, or an empty string."""
+    if not (program.regular and mutant.regular) or any(_beyond(insn) for insn in program.code):
         return ""
-    here, there = flow(program, arch, {}), flow(program, arch, replaced)
-    if there.premature or here.premature or here.meetings != there.meetings:
+    if without_waits(program) != without_waits(mutant):
+        return ""
+    here, there = flow(program, arch), flow(mutant, arch)
+    if here.premature or there.premature or _meetings(here, program) != _meetings(there, mutant):
         return ""
     return "no path reaches an unfinished operation without it"
+
+
+def without_waits(program: Program) -> list[tuple[str, tuple[int, ...]]]:
+    """The other instructions, and which of them can follow each."""
+    number = _numbers(program)
+    rows = []
+    for i, insn in enumerate(program.code):
+        if not is_wait(insn):
+            text = insn.text if insn.target is None else insn.mnemonic
+            rows.append((text, tuple(number[j] for j in program.after[i])))
+    return rows
+
+
+def _numbers(program: Program) -> list[int]:
+    """For each index the number, among the instructions that are no waits, of the next such."""
+    numbers, count = [], 0
+    for insn in program.code:
+        numbers.append(count)
+        count += not is_wait(insn)
+    return numbers
+
+
+def _meetings(found: Flow, program: Program) -> dict[int, frozenset[int]]:
+    number = _numbers(program)
+    return {number[i]: frozenset(number[x] for x in xs) for i, xs in found.meetings.items()}
