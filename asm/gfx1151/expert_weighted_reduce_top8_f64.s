@@ -31,6 +31,7 @@
         sreg    sP,         16, 8       // positions of the token
         sreg    sW,         24, 8       // weights of the token
         sreg    sHigh,      32          // bytes of a row before this part
+        sreg    sRowBytes,  33
 
         vreg    vTid,        0          // on entry: 0..255
         vreg    vOff,        1          // 8 * thread
@@ -48,6 +49,7 @@
         s_lshl_b32      s[sTmp], s[sToken], 5
         v_lshlrev_b32   v[vOff], 3, v[vTid]
         s_lshl_b32      s[sHigh], s[sPart], 11
+        s_movk_i32      s[sRowBytes], 2048 * 4
         s_waitcnt       lgkmcnt(0)
         s_load_b256     s[sP:sP+7], s[sPositions:sPositions+1], s[sTmp]
         s_load_b256     s[sW:sW+7], s[sWeights:sWeights+1], s[sTmp]
@@ -59,18 +61,16 @@
         .irp    i, 0, 1, 2, 3, 4, 5, 6, 7
         s_cmp_ge_u32    s[sP+\i], s[sRows]
         s_cbranch_scc1  .Lload\i
-        s_lshl_b32      s[sTmp], s[sP+\i], 13
-        s_lshr_b32      s[sTmp+1], s[sP+\i], 19
+        s_mul_i32       s[sTmp], s[sP+\i], s[sRowBytes]
+        s_mul_hi_u32    s[sTmp+1], s[sP+\i], s[sRowBytes]
         s_add_u32       s[sTmp], s[sTmp], s[sExpert]
         s_addc_u32      s[sTmp+1], s[sTmp+1], s[sExpert+1]
         global_load_b64 v[vE+2*\i:vE+2*\i+1], v[vOff], s[sTmp:sTmp+1]
 .Lload\i:
         .endr
 
-        v_mov_b32       v[vSum], 0
-        v_mov_b32       v[vSum+1], 0
-        v_mov_b32       v[vSum+2], 0
-        v_mov_b32       v[vSum+3], 0
+        v_cvt_f64_i32   v[vSum:vSum+1], 0
+        v_cvt_f64_i32   v[vSum+2:vSum+3], 0
         s_waitcnt       vmcnt(0)
         .irp    i, 0, 1, 2, 3, 4, 5, 6, 7
         s_cmp_ge_u32    s[sP+\i], s[sRows]
@@ -114,7 +114,7 @@ amdhsa.kernels:
     .group_segment_fixed_size: 0
     .private_segment_fixed_size: 0
     .wavefront_size: 32
-    .sgpr_count: 35
+    .sgpr_count: 36
     .vgpr_count: 28
     .max_flat_workgroup_size: 256
     .args:

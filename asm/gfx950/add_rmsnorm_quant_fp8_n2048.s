@@ -171,9 +171,9 @@
 // amax / 224: the quotient by the rounded reciprocal of 224, and what it left, come out as IEEE's
 // for whatever amax; the fixup sees to infinity.  Then 1 / scale.
 
-        v_mul_f32       v[vScale], 0x3b924925, v[vAmax]
-        v_fma_f32       v[vErr], -v[vScale], s[sBound], v[vAmax]
         v_mov_b32       v[vTmp], 0x3b924925
+        v_mul_f32       v[vScale], v[vTmp], v[vAmax]
+        v_fma_f32       v[vErr], -v[vScale], s[sBound], v[vAmax]
         v_fma_f32       v[vScale], v[vErr], v[vTmp], v[vScale]
         v_div_fixup_f32 v[vScale], v[vScale], s[sBound], v[vAmax]
         ieee_divide v[vInv], 1.0, v[vScale], v[vErr], v[vTmp], v[vR+2], v[vR+3]

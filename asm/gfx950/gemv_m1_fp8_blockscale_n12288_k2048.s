@@ -72,7 +72,7 @@
         s_cbranch_scc1  .Lmultiply      // nothing to add up yet
 
 .Ladd:
-        s_nop           11              // the MFMA before has 8 passes
+        s_nop           7               // 12 wait states after the MFMA, with the 4 before this
         v_pk_mul_f32    v[vM:vM+1], v[vM:vM+1], s[sScale:sScale+1] op_sel_hi:[1,0]
         v_pk_mul_f32    v[vM+2:vM+3], v[vM+2:vM+3], s[sScale:sScale+1] op_sel_hi:[1,0]
         v_pk_mul_f32    v[vM:vM+1], v[vM:vM+1], s[sScale:sScale+1] op_sel:[0,1]

@@ -161,6 +161,8 @@ _COMMUTES = re.compile(
     r"[sv]_(pk_)?(add|mul|min|max|and|or|xor|xnor|nand|nor|fma|mad|fmac|add3|or3|min3|max3|and_or"
     r"|minimum3?|maximum3?|med3|cmp_(eq|ne|lg)|cmpx?_(eq|ne|lg)|addk|mulk|bcnt|sad|dot2|dot4|dot8)\w*"
 )
+# Here any two sources may be exchanged.
+_SYMMETRIC = re.compile(r"[sv]_(or3|xor3|add3|min3|max3|med3|minimum3|maximum3)_\w+")
 _NO_SWAP = re.compile(
     r"s_(waitcnt|nop|barrier|branch|cbranch|endpgm|set|get|delay|sleep|load|code)\w*|v_mfma\w*"
 )
@@ -178,12 +180,14 @@ def _swap_registers(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
     count = len(insn.operands)
     pairs = [(count - 2, count - 1), (count - 3, count - 2), (0, 1)]
     for a, b in pairs:
-        if not 0 <= a < b:
+        if not 0 <= a < b < count:
             continue
         first, second = insn.operands[a], insn.operands[b]
         if not _file(first) or _file(first) != _file(second) or first == second:
             continue
         if (a, b) == (1, 2) and _COMMUTES.fullmatch(insn.mnemonic):
+            continue
+        if a >= 1 and _SYMMETRIC.fullmatch(insn.mnemonic):
             continue
         swapped = list(insn.operands)
         swapped[a], swapped[b] = second, first
@@ -209,8 +213,17 @@ _NO_CONSTANT = re.compile(
 )
 
 
+_FLOAT = re.compile(r"v_\w*_b?f(16|32|64)(_\w+)?")
+_PATTERNS = re.compile(r"v_(?!cvt)\w*_f(32|64)|[sv]_mov_b32")
+_MOVES = re.compile(r"[sv]_(mov|movk|cndmask|cselect|cmov)_")
+_PATTERN = re.compile(r"0x[0-9a-fA-F]{8}")  # a float by its bits
+
+
 def _constant(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
-    """The first constant becomes another one; a memory offset moves on by a dword."""
+    """The first constant becomes another one; a memory offset moves on by a dword. A float that is
+    written as bits grows by some 2^-7, as with a wrong digit: its last bit lies below what the
+    rounding of a result shows. A zero that is moved becomes -1, which differs from it for numbers
+    of every type: as a float, 1 is next to nothing."""
     if _NO_CONSTANT.match(insn.mnemonic):
         return
     line = kernel.text[insn.line - 1]
@@ -225,7 +238,13 @@ def _constant(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
         if not _NUMBER.fullmatch(operand):
             continue
         wrong = list(insn.operands)
-        if "." in operand:
+        if operand == "0" and _MOVES.match(insn.mnemonic):
+            wrong[at] = "-1"
+        elif operand == "0" and _FLOAT.fullmatch(insn.mnemonic):
+            wrong[at] = "1.0"
+        elif _PATTERN.fullmatch(operand) and _PATTERNS.match(insn.mnemonic):
+            wrong[at] = f"({operand})+0x10000"
+        elif "." in operand:
             wrong[at] = {"1.0": "2.0", "0.5": "1.0"}.get(operand, "0")
         elif insn.mnemonic.startswith(("s_load", "s_buffer_load")):
             wrong[at] = f"{operand}+4"

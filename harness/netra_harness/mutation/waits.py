@@ -4,7 +4,8 @@ Each memory instruction adds to one or two counters. An operation of a class tha
 is known to be finished after `wait N` when more than N operations of its class, itself included,
 were issued since; one of an unordered class only when N is 0. The flow keeps, for each operation
 that may be unfinished, the least number issued since over all paths. A program is right when no
-instruction names a register that an unfinished operation will write.
+instruction names a register that an unfinished operation will write. What other waves may see, at
+barriers and atomics, must be finished as before; scalar loads, of what no kernel writes, need not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MOST = 64  # no counter goes further
 
 # Where what earlier operations have done to memory may matter to somebody else.
 _MEETING = re.compile(r"s_barrier|.*_atomic|buffer_(inv|wbl2|gl\d_inv)|s_dcache|s_icache|s_sendmsg")
-_BEYOND = re.compile(r".*movrel|s_set_gpr_idx|.*_lds_|s_set_vskip")
+_BEYOND = re.compile(r".*movrel|s_set_gpr_idx|s_set_vskip")
 
 Pending = dict[int, int]  # instruction -> fewest operations of its class issued since
 
@@ -37,9 +38,12 @@ class Operation:
 
 @dataclass(frozen=True)
 class Flow:
-    """`premature`: (instruction, unfinished operation) pairs; `meetings`: unfinished ones where
-    others may look, by instruction."""
+    """`pending`: what may be unfinished before each instruction (None: never reached);
+    `premature`: (instruction, unfinished operation) pairs; `meetings`: unfinished ones where others
+    may look, by instruction."""
 
+    operations: list[Operation | None]
+    pending: list[Pending | None]
     premature: frozenset[tuple[int, int]]
     meetings: dict[int, frozenset[int]]
 
@@ -117,8 +121,8 @@ def flow(program: Program, arch: str, dropped: frozenset[int] = frozenset()) -> 
             if _touches(insn, operations[i], operations[x]):
                 premature.add((i, x))
         if _MEETING.match(insn.mnemonic):
-            meetings[i] = frozenset(state)
-    return Flow(frozenset(premature), meetings)
+            meetings[i] = frozenset(x for x in state if _kind(operations[x]) != "smem")
+    return Flow(operations, before, frozenset(premature), meetings)
 
 
 def _touches(insn: Decoded, own: Operation | None, other: Operation | None) -> bool:
@@ -158,9 +162,18 @@ def _join(old: Pending | None, new: Pending) -> Pending:
     return {x: min(old.get(x, _MOST), new.get(x, _MOST)) for x in old.keys() | new.keys()}
 
 
+def _kind(op: Operation | None) -> str:
+    return op.kind if op else ""
+
+
 def _beyond(insn: Decoded) -> bool:
-    """Registers chosen at run time, and loads that end in LDS: the flow does not see those."""
-    return bool(_BEYOND.match(insn.mnemonic)) or insn.text.endswith(" lds")
+    """Registers chosen at run time: the flow does not see those."""
+    return bool(_BEYOND.match(insn.mnemonic))
+
+
+def _into_lds(insn: Decoded) -> bool:
+    """A load that ends in LDS: which bytes it writes is not followed."""
+    return bool(re.search(r"_lds_|_lds$", insn.mnemonic)) or insn.text.endswith(" lds")
 
 
 def is_wait(insn: Decoded) -> bool:
@@ -175,9 +188,36 @@ def needless(program: Program, mutant: Program, arch: str) -> str:
     if without_waits(program) != without_waits(mutant):
         return ""
     here, there = flow(program, arch), flow(mutant, arch)
-    if here.premature or there.premature or _meetings(here, program) != _meetings(there, mutant):
+    changed = _changed_kinds(here, program, there, mutant)
+    pairs = zip(program.code, here.operations, strict=True)
+    if any(_into_lds(insn) and _kind(own) in changed for insn, own in pairs):
+        return ""
+    for found in (here, there):
+        if any(_kind(found.operations[x]) in changed for _, x in found.premature):
+            return ""
+    if _meetings(here, program) != _meetings(there, mutant):
         return ""
     return "no path reaches an unfinished operation without it"
+
+
+def _changed_kinds(here: Flow, program: Program, there: Flow, mutant: Program) -> set[str]:
+    """Classes of operations of which something else may be unfinished somewhere."""
+    sides = [
+        [
+            {number[x]: (n, _kind(found.operations[x])) for x, n in (state or {}).items()}
+            for insn, state in zip(code.code, found.pending, strict=True)
+            if not is_wait(insn)
+        ]
+        for found, code, number in (
+            (here, program, _numbers(program)),
+            (there, mutant, _numbers(mutant)),
+        )
+    ]
+    return {
+        kind
+        for ours, theirs in zip(*sides, strict=True)
+        for _, (_, kind) in ours.items() ^ theirs.items()
+    }
 
 
 def without_waits(program: Program) -> list[tuple[str, tuple[int, ...]]]:

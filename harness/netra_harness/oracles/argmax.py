@@ -43,7 +43,8 @@ NAN, INF = np.float32(np.nan), np.float32(np.inf)
 
 def cases(case_set: str, variant: str) -> list[Case]:
     if case_set == "mutation":
-        return [Case("mutation", {"rows": len(PLACES), "fill": "places"})]
+        fills = {"places": len(PLACES), "special": len(SPECIAL)}
+        return [Case(fill, {"rows": rows, "fill": fill}) for fill, rows in fills.items()]
     quick = [
         Case("random-16", {"rows": 16, "fill": "random"}, graph="capture"),
         Case("random-1", {"rows": 1, "fill": "random"}),

@@ -42,6 +42,7 @@ F64 = NDArray[np.float64]
 
 def cases(case_set: str, variant: str) -> list[Case]:
     odd = [_case("special", 12), _case("cancels", 3), _case("integers", 4), _case("absent", 9)]
+    odd.append(_case("ties", 2))
     if case_set == "mutation":
         return [*odd, _case("random", 2)]
     quick = [_case("random", 1), _case("random", 3), _case("random", 16, "capture"), *odd]
@@ -72,6 +73,11 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     elif fill == "cancels":  # what an f32 sum would lose
         expert[positions[:, 1]] = -expert[positions[:, 0]]
         weights[:, :2] = 2.0**20
+    elif fill == "ties":  # one element a sum, half way between two bf16 or next to that
+        weights[:, 1:], weights[:, 0] = 0, 1
+        middle = rng.integers(0x3F80, 0x4380, expert.shape, dtype=np.uint32) << np.uint32(16)
+        middle += np.uint32(0x7FFF) + rng.integers(0, 3, expert.shape, dtype=np.uint32)
+        expert[:] = middle.view(np.float32)
     elif fill == "absent":
         weights[:, 0] = np.nan
         far = np.iinfo(np.int32)
