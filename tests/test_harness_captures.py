@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from harness_root import runner
-from netra_harness import captures, registry, tensorfile
+from netra_harness import agreement, captures, registry, tensorfile
 from netra_harness.case import Case
 from netra_harness.cli import main
 from netra_harness.errors import CaptureError, UsageError
@@ -267,10 +267,11 @@ def test_the_command_shows_what_our_oracles_miss(root: Path) -> None:
     )
     assert result.exit_code == 1, result.output
     (summary,) = json.loads(result.stdout)["captures"]
-    assert summary["differ"] == {"deployed": 2, "exact": 2} and summary["cases"] == 2
+    assert summary["deployed_beyond_metric"] == summary["exact_not_rounded"] == 2
+    assert summary["cases"] == 2 and summary["deployed_not_exact"] == 0
     assert "seed" in result.stderr and "first at dst[1]" in summary["differences"][0]
     good = runner().invoke(main, ["capture", "scale", "--from", "capture_from:right"])
-    assert good.exit_code == 0 and "0 of 5003 elements differ" in good.stdout
+    assert good.exit_code == 0 and "of 5003 elements `deployed` differs in 0" in good.stdout
 
 
 @pytest.mark.parametrize(
@@ -296,3 +297,96 @@ def test_a_reference_whose_package_is_missing_says_so(root: Path) -> None:
     (root / "references/needs.py").write_text("import no_such_package_here\n")
     result = runner().invoke(main, ["capture", "scale", "--from", "needs:x"])
     assert result.exit_code == 4 and "needs the package no_such_package_here" in result.stderr
+
+
+# ---- what a reference may say of itself ---------------------------------------------------------
+
+NEAR = """
+VARIANTS = ("default",)
+METRICS = {"dst": ("ulp", 1)}
+LEFT_OUT = {"n3*": "three are too few"}
+
+def device():
+    return "a device"
+
+def near(variant, src, alpha):
+    import numpy as np
+    out = src + src
+    out[5] = np.nextafter(out[5], np.float32(np.inf))
+    return {"dst": out}
+
+def far(variant, src, alpha):
+    return {"dst": near(variant, src, alpha)["dst"] * 1.0001}
+
+def extra(variant, src, alpha):
+    return {"dst": src + src, "more": src}
+"""
+
+
+def test_each_output_has_the_metric_that_its_reference_states(root: Path) -> None:
+    (root / "references/nearly.py").write_text(NEAR)
+    (summary,) = capturing.capture("test.scale", "nearly:near", 7)
+    assert (summary.counts.beyond, summary.counts.differ, summary.cases) == (0, 1, 1)
+    assert summary.left_out == {"n3": "three are too few"}
+    (case,) = captures.load(summary.path)
+    assert case.device == "a device"
+    assert (case.outputs["dst"].metric, case.outputs["dst"].value) == ("ulp", 1)
+    (summary,) = capturing.capture("test.scale", "nearly:far", 7)
+    assert summary.counts.beyond > 4000 and "n5000: nearly.far's dst" in summary.counts.texts[0]
+
+
+def test_variants_and_outputs_that_are_unknown_are_refused(root: Path) -> None:
+    (root / "references/nearly.py").write_text(NEAR)
+    with pytest.raises(UsageError, match="answers for no variant 'other'"):
+        capturing.capture("test.scale", "nearly:near", 7, variant="other")
+    with pytest.raises(CaptureError, match="more is no output of the op"):
+        capturing.capture("test.scale", "nearly:extra", 7)
+
+
+# ---- the commands ------------------------------------------------------------------------------
+
+
+def ask(*words: str) -> tuple[int, str]:
+    result = runner().invoke(main, ["captures", *words])
+    return result.exit_code, result.output
+
+
+def test_list_and_verify_say_what_there_is(root: Path) -> None:
+    path = take().path
+    code, text = ask("list", "--json")
+    (row,) = json.loads(text)["captures"]
+    assert code == 0 and row["op"] == "test.scale" and row["cases"] == 2
+    assert row["bytes"] == path.stat().st_size and row["device"] == "cpu"
+    code, text = ask("verify")
+    assert code == 0 and "5003 elements, ok" in text and "1 captures, 0 not as they" in text
+
+
+def test_verify_finds_a_flipped_byte_and_an_oracle_that_disagrees(root: Path) -> None:
+    path = take().path
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    code, text = ask("verify", "--json")
+    (row,) = json.loads(text)["captures"]
+    assert code == 1 and "does not have the SHA-256" in row["error"]
+    path.unlink()
+    take("capture_from:wrong")
+    code, text = ask("verify")
+    assert code == 1 and "2 beyond the metric" in text and "first at dst[1]" in text
+
+
+def test_verify_of_no_captures_at_all_does_not_pass(root: Path) -> None:
+    assert ask("verify") == (1, "0 captures, 0 not as they should be\n")
+
+
+def test_the_table_goes_between_its_marks(root: Path) -> None:
+    take()
+    page = root / "page.md"
+    page.write_text("# Title\n<!-- agreement: begin -->\nold\n<!-- agreement: end -->\nafter\n")
+    assert ask("agreement", "--write", str(page)) == (0, "")
+    text = page.read_text()
+    assert "old" not in text and text.startswith("# Title\n") and text.endswith("end -->\nafter\n")
+    assert agreement.table_in(text) == ask("agreement")[1]
+    assert "| `test.scale` | `default` |" in text and "| 5003 | 0 | 0 | 0 | 0 |" in text
+    page.write_text("no marks")
+    code, told = ask("agreement", "--write", str(page))
+    assert code == 2 and "has no table to replace" in told and page.read_text() == "no marks"

@@ -7,8 +7,10 @@ import importlib
 import importlib.metadata
 import json
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,14 +19,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netra_harness import captures, registry, tensorfile
+from netra_harness.agreement import Answer, Counts, copies, count
 from netra_harness.case import Case, case_rng
-from netra_harness.compare import compare
 from netra_harness.errors import CaptureError, ToolError, UsageError
 
 Array = NDArray[Any]
 Reference = Callable[..., Mapping[str, Array]]
 
 STORE_BELOW = 4096  # bytes: an input up to this size is stored, a larger one made again
+
+
+@dataclass(frozen=True)
+class Source:
+    """A real implementation, as its module describes it.
+
+    `reference(variant, **inputs)` answers with the outputs by name.  Beside it the module may have
+    VARIANTS (those it can answer for; all, when absent), METRICS (by output or `variant.output`:
+    how near `deployed` must come; bitwise, when absent), LEFT_OUT (a pattern of case names, or
+    `variant:pattern` -> why such cases are not asked) and `device()`, the name of what ran it.
+    """
+
+    asked: str  # as `--from` takes it
+    full_name: str
+    function: Reference
+    variants: tuple[str, ...] | None
+    metrics: Mapping[str, tuple[str, Any]]
+    left_out: Mapping[str, str]
+    device: str
+
+    def metric(self, variant: str, output: str) -> tuple[str, Any]:
+        for key in (f"{variant}.{output}", output):
+            if key in self.metrics:
+                return self.metrics[key]
+        return ("bitwise", 0)
+
+    def why_left_out(self, variant: str, case: str) -> str | None:
+        for pattern, why in self.left_out.items():
+            if fnmatchcase(case, pattern) or fnmatchcase(f"{variant}:{case}", pattern):
+                return why
+        return None
 
 
 @dataclass
@@ -38,86 +71,97 @@ class Summary:
     seed: int
     cases: int = 0
     bytes: int = 0
-    elements: int = 0
-    differ: dict[str, int] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def agreed(self) -> bool:
-        return not any(self.differ.values())
+    counts: Counts = field(default_factory=Counts)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def json(self) -> dict[str, Any]:
         return {
             "path": str(self.path), "op": self.op, "variant": self.variant, "source": self.label,
             "seed": self.seed, "cases": self.cases, "bytes": self.bytes,
-            "elements": self.elements, "differ": self.differ, "differences": self.texts,
+            "left_out": self.left_out, **self.counts.json(),
         }  # fmt: skip
 
 
-def reference(oracle_name: str, source: str) -> tuple[Reference, str]:
-    """The function behind `--from torch` or `--from MODULE:FUNCTION`, and its full name."""
-    if ":" in source:
-        module_name, _, function = source.partition(":")
+def source(oracle_name: str, asked: str) -> Source:
+    """What `--from torch` or `--from MODULE:FUNCTION` means for an op.
+
+    Raises UsageError when there is no such module or function, ToolError when it needs a package
+    or a device that is not there.
+    """
+    if ":" in asked:
+        module_name, _, function = asked.partition(":")
     else:
-        module_name, function = f"netra_harness.references.{oracle_name}_{source}", "reference"
+        module_name, function = f"netra_harness.references.{oracle_name}_{asked}", "reference"
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name == module_name or module_name.startswith(f"{error.name}."):
             raise UsageError(
-                f"there is no reference '{source}' for {oracle_name} (no module {module_name})",
+                f"there is no reference '{asked}' for {oracle_name} (no module {module_name})",
                 hint=f"write it: {module_name.replace('.', '/')}.py with {function}(variant, ...)",
             ) from None
         raise ToolError(
-            f"the reference '{source}' needs the package {error.name}",
+            f"the reference '{asked}' needs the package {error.name}",
             hint="install it; PyTorch comes with: pip install -e '.[capture]'",
         ) from None
     found = getattr(module, function, None)
     if not callable(found):
         raise UsageError(f"{module_name} has no function {function}")
-    return found, f"{module_name}:{function}"
+    variants = getattr(module, "VARIANTS", None)
+    return Source(
+        asked=asked,
+        full_name=f"{module_name}:{function}",
+        function=found,
+        variants=None if variants is None else tuple(variants),
+        metrics=getattr(module, "METRICS", {}),
+        left_out=getattr(module, "LEFT_OUT", {}),
+        device=str(module.device()) if hasattr(module, "device") else "cpu",
+    )
 
 
 def capture(
-    op: str, source: str, seed: int, case_set: str = "quick", variant: str | None = None
+    op: str, asked: str, seed: int, case_set: str = "quick", variant: str | None = None
 ) -> list[Summary]:
-    """Captures every variant (or one) of an op; each becomes one file."""
+    """Captures every variant (or one) of an op that the source knows; each becomes one file."""
     name, oracle = registry.find(op)
-    function, full_name = reference(name, source)
-    variants = [variant] if variant else _variants(oracle)
-    return [_capture(name, oracle, function, full_name, source, v, seed, case_set)
-            for v in variants]  # fmt: skip
-
-
-def _variants(oracle: ModuleType) -> list[str]:
-    """The variants an oracle names in VARIANTS; the rest have one, "default"."""
-    return list(getattr(oracle, "VARIANTS", ("default",)))
+    origin = source(name, asked)
+    known = list(getattr(oracle, "VARIANTS", ("default",)))
+    if origin.variants is not None:
+        known = [v for v in known if v in origin.variants]
+    if variant is not None and variant not in known:
+        raise UsageError(
+            f"'{asked}' answers for no variant '{variant}' of {oracle.OP.name}",
+            hint=f"it has: {', '.join(known)}",
+        )
+    return [_capture(name, oracle, origin, v, seed, case_set)
+            for v in ([variant] if variant else known)]  # fmt: skip
 
 
 def _capture(
-    name: str,
-    oracle: ModuleType,
-    function: Reference,
-    full_name: str,
-    source: str,
-    variant: str,
-    seed: int,
-    case_set: str,
+    name: str, oracle: ModuleType, origin: Source, variant: str, seed: int, case_set: str
 ) -> Summary:
-    versions = _versions(full_name)
-    short = source.replace(":", ".")
+    short = origin.asked.replace(":", ".")
     path = captures.folder(oracle.OP.name) / f"{short}-{variant}.safetensors"
-    label = f"{short} {versions.get(short, '')}".strip()
-    summary = Summary(path, oracle.OP.name, variant, label, seed)
+    summary = Summary(path, oracle.OP.name, variant, short, seed)
     arrays: dict[str, Array] = {}
     cases: dict[str, Any] = {}
     for case in oracle.cases(case_set, variant):
+        why = origin.why_left_out(variant, case.name)
+        if why is not None:
+            summary.left_out[case.name] = why
+            continue
         args = oracle.inputs(case, case_rng(seed, oracle.OP.name, case.name))
-        answer = {k: np.asarray(v) for k, v in function(variant, **_copies(args)).items()}
-        _check_answer(oracle, case, answer, full_name)
-        cases[case.name] = _record(case, args, answer, arrays)
-        _agreement(summary, oracle, variant, case, args, answer)
+        answer = {k: np.asarray(v) for k, v in origin.function(variant, **copies(args)).items()}
+        _check_answer(oracle, case, args, answer, origin.full_name)
+        metrics = {k: origin.metric(variant, k) for k in answer}
+        cases[case.name] = _record(case, args, answer, metrics, arrays)
+        answers = {k: Answer(v, *metrics[k]) for k, v in answer.items()}
+        count(oracle, variant, case.name, args, answers, short, summary.counts)
         summary.cases += 1
+    if not cases:
+        raise CaptureError(f"{origin.full_name} leaves out every {case_set} case of {name}")
+    versions = _versions(origin.full_name)  # after the calls: what they imported counts
+    summary.label = f"{short} {versions.get(short, '')}".strip()
     record = {
         "format": captures.FORMAT,
         "op": oracle.OP.name,
@@ -125,18 +169,17 @@ def _capture(
         "variant": variant,
         "seed": seed,
         "case_set": case_set,
-        "metric": "bitwise",
-        "value": 0,
         "source": {
             "name": short,
-            "from": source,
-            "function": full_name,
+            "from": origin.asked,
+            "function": origin.full_name,
             "versions": versions,
-            "device": "cpu",
+            "device": origin.device,
             "machine": platform.machine(),
         },
         "oracle_sha256": _file_digest(oracle),
         "cases": cases,
+        "left_out": summary.left_out,
     }
     text = json.dumps(record, separators=(",", ":"), sort_keys=True)
     total = hashlib.sha256(text.encode()).hexdigest()
@@ -147,7 +190,11 @@ def _capture(
 
 
 def _record(
-    case: Case, args: Mapping[str, Any], answer: Mapping[str, Array], arrays: dict[str, Array]
+    case: Case,
+    args: Mapping[str, Any],
+    answer: Mapping[str, Array],
+    metrics: Mapping[str, tuple[str, Any]],
+    arrays: dict[str, Array],
 ) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     scalars: dict[str, Any] = {}
@@ -161,7 +208,8 @@ def _record(
             arrays[f"{case.name}/in/{name}"] = value
     outputs = {}
     for name, value in answer.items():
-        outputs[name] = _form(value, True)
+        metric, near = metrics[name]
+        outputs[name] = {**_form(value, True), "metric": metric, "value": near}
         arrays[f"{case.name}/out/{name}"] = value
     return {"params": dict(case.params), "scalars": scalars, "inputs": inputs, "outputs": outputs}
 
@@ -176,57 +224,44 @@ def _form(array: Array, stored: bool) -> dict[str, Any]:
 
 
 def _check_answer(
-    oracle: ModuleType, case: Case, answer: Mapping[str, Array], full_name: str
-) -> None:
-    for name, (shape, dtype) in oracle.outputs(case).items():
-        got = answer.get(name)
-        form = None if got is None else (got.shape, tensorfile.dtype_name(got.dtype))
-        if form != (tuple(shape), dtype):
-            raise CaptureError(
-                f"{full_name}, case {case.name}: {name} should be {dtype}{list(shape)}, is {form}"
-            )
-
-
-def _agreement(
-    summary: Summary,
     oracle: ModuleType,
-    variant: str,
     case: Case,
     args: Mapping[str, Any],
     answer: Mapping[str, Array],
+    full_name: str,
 ) -> None:
-    summary.elements += sum(array.size for array in answer.values())
-    for kind in ("deployed", "exact"):
-        ours = getattr(oracle, kind)(variant, **_copies(args))
-        for name, array in answer.items():
-            wide = ours[name].dtype != array.dtype  # then: is the answer correctly rounded?
-            metric, value = ("ulp", 0.5) if wide else ("bitwise", 0)
-            verdict = compare(name, array, ours[name], metric, value, against=f"the {kind} oracle")
-            missed = verdict.total if verdict.error else verdict.count
-            summary.differ[kind] = summary.differ.get(kind, 0) + missed
-            if not verdict.passed:
-                summary.texts.append(f"{case.name}: {summary.label}'s {verdict.text()}")
-
-
-def _copies(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in args.items()}
+    wanted = {name: (tuple(shape), dtype) for name, (shape, dtype) in oracle.outputs(case).items()}
+    for arg in oracle.OP.tensors:
+        if arg.role == "inout":
+            value = args[arg.name]
+            wanted[arg.name] = (value.shape, tensorfile.dtype_name(value.dtype))
+    for name, (shape, dtype) in wanted.items():
+        got = answer.get(name)
+        form = None if got is None else (got.shape, tensorfile.dtype_name(got.dtype))
+        if form != (shape, dtype):
+            raise CaptureError(
+                f"{full_name}, case {case.name}: {name} should be {dtype}{list(shape)}, is {form}"
+            )
+    unknown = sorted(set(answer) - set(wanted))
+    if unknown:
+        raise CaptureError(f"{full_name}, case {case.name}: {unknown[0]} is no output of the op")
 
 
 def _versions(full_name: str) -> dict[str, str]:
     """Versions of what took part; only packages that were imported or always matter."""
-    import sys
-
     out = {"python": platform.python_version()}
-    for package in ("numpy", "ml_dtypes", "torch", "triton", "sglang", "vllm", "aiter"):
-        module = sys.modules.get(package)
-        if module is not None:
-            out[package] = str(getattr(module, "__version__", "unknown"))
     root = full_name.split(":")[0].split(".")[0]
-    if root != "netra_harness":
+    known = ["numpy", "ml_dtypes", "torch", "triton", "sglang", "vllm", "aiter"]
+    for package in dict.fromkeys([*known, *([root] if root != "netra_harness" else [])]):
+        if package not in sys.modules:
+            continue
         try:
-            out[root] = importlib.metadata.version(root)
-        except importlib.metadata.PackageNotFoundError:
-            out[root] = "unknown"
+            out[package] = str(sys.modules[package].__version__)
+        except AttributeError:
+            try:
+                out[package] = importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                out[package] = "unknown"
     return out
 
 

@@ -25,7 +25,7 @@ from netra_harness.errors import CaptureError
 
 Array = NDArray[Any]
 
-FORMAT = 1
+FORMAT = 2
 KEY = "netra"  # the metadata entry that says everything, as JSON
 SUM = "netra_sha256"  # of that text
 
@@ -38,6 +38,8 @@ class ArrayRecord:
     shape: tuple[int, ...]
     sha256: str
     stored: Array | None
+    metric: str = "bitwise"  # how near an answer to an output must come
+    value: Any = 0
 
     def agrees(self, array: Array) -> bool:
         return self.sha256 == digest(array)
@@ -54,8 +56,7 @@ class CapturedCase:
     label: str
     source: str  # as `--from` takes it
     seed: int
-    metric: str
-    value: Any
+    device: str
     scalars: Mapping[str, int | float]
     inputs: Mapping[str, ArrayRecord]
     outputs: Mapping[str, ArrayRecord]
@@ -118,6 +119,11 @@ def captured(op: str, variant: str, case: str) -> list[CapturedCase]:
     return found
 
 
+def files() -> list[Path]:
+    """Every capture of the checkout, by op and name."""
+    return sorted((paths.repo_root() / "harness" / "captures").glob("*/*.safetensors"))
+
+
 def load(path: Path) -> list[CapturedCase]:
     """Every case of a capture file, its stored arrays checked against their digests."""
     return _load(path, path.stat().st_mtime_ns)
@@ -160,7 +166,10 @@ def _case(
             stored = arrays.get(f"{name}/{side}/{arg}")
             if bool(form["stored"]) != (stored is not None):
                 raise ValueError(f"{name}/{side}/{arg}")
-            made = ArrayRecord(form["dtype"], tuple(form["shape"]), form["sha256"], stored)
+            near = (form["metric"], form["value"]) if side == "out" else ("bitwise", 0)
+            made = ArrayRecord(
+                form["dtype"], tuple(form["shape"]), form["sha256"], stored, *near
+            )
             if stored is not None and not made.agrees(stored):
                 raise CaptureError(
                     f"{name}/{side}/{arg} does not have the SHA-256 that the file states",
@@ -179,8 +188,7 @@ def _case(
         label=f"{source['name']} {version}".strip(),
         source=source["from"],
         seed=int(record["seed"]),
-        metric=record["metric"],
-        value=record["value"],
+        device=str(source["device"]),
         scalars=entry["scalars"],
         inputs=records("in", "inputs"),
         outputs=records("out", "outputs"),

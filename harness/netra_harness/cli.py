@@ -14,8 +14,8 @@ from netra_catalog.paths import ARCHES
 from rich.console import Console
 from rich.table import Table
 
+from netra_harness import cli_captures
 from netra_harness import report as reporting
-from netra_harness.capture import capture as make_capture
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
 from netra_harness.mutation import campaign
@@ -222,34 +222,5 @@ def mutate(
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-@main.command()
-@click.argument("op")
-@click.option(
-    "--from", "source", metavar="torch|MODULE:FUNCTION", required=True, help="Whom to ask."
-)
-@click.option("--variant", help="Only this variant of the op.")
-@click.option("--full", is_flag=True, help="Capture the full case set, not the quick one.")
-@_SEED
-@_JSON
-def capture(
-    op: str, source: str, variant: str | None, full: bool, seed: int, as_json: bool
-) -> None:
-    """Records what a real implementation answers to the cases of OP.
-
-    The file goes to harness/captures/OP/. Exit code 1: our own oracles disagree with it.
-    """
-    summaries = make_capture(op, source, seed, "full" if full else "quick", variant)
-    click.echo(f"seed {seed}", err=as_json)
-    if as_json:
-        click.echo(json.dumps({"captures": [s.json() for s in summaries]}, indent=2))
-    else:
-        for summary in summaries:
-            click.echo(
-                f"{summary.path}: {summary.cases} cases of {summary.op} ({summary.variant}) "
-                f"from {summary.label}, {summary.bytes} bytes"
-            )
-            for kind, count in summary.differ.items():
-                click.echo(f"  {kind}: {count} of {summary.elements} elements differ")
-            for text in summary.texts:
-                click.echo(f"  {text}")
-    sys.exit(0 if all(summary.agreed for summary in summaries) else 1)
+for _command in cli_captures.commands(_SEED, _JSON):
+    main.add_command(_command)

@@ -111,9 +111,9 @@ def compare(
         allowed = f"{absolute:g} ulp"
         bad = ~(distance <= absolute)
     else:
-        wide = want.astype(np.float64)
+        wide = _wide(want)
         with np.errstate(invalid="ignore"):  # inf - inf
-            distance = _apart(got, want, np.abs(got.astype(np.float64) - wide))
+            distance = _apart(got, want, np.abs(_wide(got) - wide))
         limit = absolute + relative * np.where(np.isfinite(wide), np.abs(wide), 0.0)
         allowed = f"{absolute:g}" + (f" + {relative:g} * |want|" if relative else "")
         bad = ~(distance <= limit)
@@ -223,8 +223,14 @@ def _distance(got: Array, want: Array) -> NDArray[np.float64]:
 def _ulps(got: Array, want: NDArray[np.float64]) -> NDArray[np.float64]:
     """|got - want| in units of the spacing of got's type at want."""
     with np.errstate(over="ignore", invalid="ignore"):
-        difference = np.abs(got.astype(np.float64) - want)
+        difference = np.abs(_wide(got) - want)
         return _apart(got, want, difference / _spacing(got.dtype, want))
+
+
+def _wide(array: Array) -> NDArray[np.float64]:
+    """f64; of a narrow NaN NumPy would say that it is an invalid value."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(array.astype(np.float64))
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:
@@ -242,7 +248,7 @@ def _spacing(dtype: np.dtype[Any], at: NDArray[np.float64]) -> NDArray[np.float6
 
 def _apart(got: Array, want: Array, distance: NDArray[np.float64]) -> NDArray[np.float64]:
     """`distance` with the judgement on NaN and inf put in."""
-    g, w = got.astype(np.float64), want.astype(np.float64)
+    g, w = _wide(got), _wide(want)
     equal = (np.isnan(g) & np.isnan(w)) | (g == w)
     if got.dtype != want.dtype:  # an exact value beyond the type's last number rounds to inf
         top = float(_finfo(got.dtype).max)

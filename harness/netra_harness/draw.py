@@ -27,9 +27,13 @@ class Check:
     outputs: Mapping[str, Array]
 
     @classmethod
-    def of_capture(cls, case: CapturedCase) -> Check:
-        outputs = {n: r.stored for n, r in case.outputs.items() if r.stored is not None}
-        return cls(case.label, case.metric, case.value, outputs)
+    def of_capture(cls, case: CapturedCase) -> list[Check]:
+        """One for each output, whose metric is its own."""
+        return [
+            cls(case.label, record.metric, record.value, {name: record.stored})
+            for name, record in case.outputs.items()
+            if record.stored is not None
+        ]
 
 
 @dataclass

@@ -124,7 +124,7 @@ class _Run:
         for capture in recorded:
             if capture.seed == seed:
                 capture.check_inputs(first.args)
-                first.checks.append(Check.of_capture(capture))
+                first.checks += Check.of_capture(capture)
         self.allocate(first)
         eager, replayed = self.modes(first)
         plan = self.plan(first, eager)
@@ -132,7 +132,7 @@ class _Run:
         for capture in recorded:
             if capture.seed != seed:
                 args = capture.regenerate(self.oracle, self.case)
-                other = Draw(args, [Check.of_capture(capture)], f" (inputs of {capture.label})")
+                other = Draw(args, Check.of_capture(capture), f" (inputs of {capture.label})")
                 self.launch_once(other, self.plan(other, eager), f"eager{other.label}")
         if replayed:
             self.replays(first, expected)

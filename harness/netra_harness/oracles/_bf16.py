@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from netra_harness.oracles import _f32, _random
+
 Array = NDArray[Any]
 U16 = NDArray[np.uint16]
 Maker = Callable[[U16, np.random.Generator], None]
@@ -23,7 +25,7 @@ def of_bits(pattern: U16) -> Array:
 
 def normal(shape: tuple[int, ...], rng: np.random.Generator, size: float = 1.0) -> Array:
     """Normally distributed, as activations and weights about are."""
-    return np.asarray((rng.standard_normal(shape) * size).astype(ml_dtypes.bfloat16))
+    return _f32.to_bf16((_random.normal(shape, rng) * size).astype(np.float32))
 
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, most: int = 3) -> Array:

@@ -29,9 +29,15 @@ def post_padded(ids: Array, experts: int, block: int) -> int:
 
 
 def _distinct(weight: Array, tokens: int, k: int, rng: np.random.Generator) -> Array:
-    """k different experts a token, more often those with more weight."""
-    keys = rng.gumbel(size=(tokens, len(weight))) + np.log(weight)
-    return np.argsort(-keys, axis=1)[:, :k]
+    """k different experts a token, more often those with more weight; slot by slot."""
+    left = np.broadcast_to(weight, (tokens, len(weight))).copy()
+    picked = np.empty((tokens, k), np.int64)
+    for slot in range(k):
+        reach = left.cumsum(axis=1)
+        dart = rng.random((tokens, 1)) * reach[:, -1:]
+        picked[:, slot] = (reach > dart).argmax(axis=1)
+        left[np.arange(tokens), picked[:, slot]] = 0
+    return picked
 
 
 def _uniform(tokens: int, k: int, experts: int, block: int, rng: np.random.Generator) -> Array:

@@ -80,7 +80,7 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     x, residual = _bf16.normal((rows, pitch), rng), _bf16.normal((rows, pitch), rng, 3)
     w = _bf16.normal((width,), rng, 0.25)
     if p["weight_has_one"]:
-        w = (w.astype(np.float32) + 1).astype(w.dtype)
+        w = _f32.to_bf16(w.astype(np.float32) + 1)
     if fill == "special":
         x = _bf16.make_rows(_bf16.ROWS, pitch, rng)
         residual.view(np.uint16)[:] = 0x8000

@@ -13,7 +13,7 @@ from netra_catalog.op import Op, TensorArg
 from numpy.typing import NDArray
 
 from netra_harness.case import Case
-from netra_harness.oracles import _f32
+from netra_harness.oracles import _f32, _random
 
 OP = Op(
     name="moe.expert_weighted_reduce",
@@ -61,7 +61,7 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     """Twice as many rows as are named; half of them hold NaN, and no position names those."""
     tokens, fill = int(case.params["rows"]), case.params["fill"]
     rows = 2 * tokens * SLOTS
-    expert = rng.standard_normal((rows, WIDTH), dtype=np.float32)
+    expert = _random.normal((rows, WIDTH), rng).astype(np.float32)
     order = rng.permutation(rows).astype(np.int32)
     positions = order[: tokens * SLOTS].reshape(tokens, SLOTS).copy()
     expert[order[tokens * SLOTS :]] = np.nan

@@ -12,7 +12,7 @@ from netra_catalog.op import Op, TensorArg
 from numpy.typing import NDArray
 
 from netra_harness.case import Case
-from netra_harness.oracles import _f32
+from netra_harness.oracles import _f32, _random
 
 OP = Op(
     name="linear.gemv_fp8_blockscale",
@@ -62,11 +62,11 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     """Scales all differ.  `places`: one element of act and rows that tell its place by their
     weights, so that a shuffle gone wrong shows."""
     (rows, width), fill = SHAPES[case.params["variant"]], case.params["fill"]
-    act = (rng.standard_normal((1, width)) * 32).astype("float8_e4m3fn")
+    act = _f32.to_e4m3fn((_random.normal((1, width), rng) * 32).astype(np.float32))
     code = rng.integers(0x28, 0x60, (rows, width), dtype=np.uint8)  # 1/8 to 15
     w = (code | rng.integers(0, 2, code.shape, dtype=np.uint8) << np.uint8(7)).view(act.dtype)
-    ascale = np.exp2(rng.uniform(-8, 0, (1, width // BLOCK))).astype(np.float32)
-    wscale = np.exp2(rng.uniform(-12, -4, (rows // BLOCK, width // BLOCK))).astype(np.float32)
+    ascale = _random.scales((1, width // BLOCK), rng, -8, 0)
+    wscale = _random.scales((rows // BLOCK, width // BLOCK), rng, -12, -4)
     if fill == "integers":  # exact in any order
         act[:] = rng.integers(-4, 5, act.shape)
         w[:] = rng.integers(-2, 3, w.shape)

@@ -85,7 +85,7 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
         gate.view(np.uint16)[77] = 0x7FC0
     elif fill == "ladder":  # one element decides: logits from -130 to 130, where sigmoid saturates
         hidden[:] = 0
-        hidden[:, 1234] = np.linspace(-130, 130, rows).astype(hidden.dtype)
+        hidden[:, 1234] = _f32.to_bf16(np.linspace(-130, 130, rows, dtype=np.float32))
         gate[1234] = 1
     ids = rng.integers(0, 256, (rows, ROUTED), dtype=np.int32)
     weights = rng.random((rows, ROUTED), dtype=np.float32)

@@ -9,7 +9,7 @@ from netra_catalog.op import Op, TensorArg
 from numpy.typing import NDArray
 
 from netra_harness.case import Case
-from netra_harness.oracles import _bf16, _f32
+from netra_harness.oracles import _bf16, _f32, _random
 
 OP = Op(
     name="mlp.silu_mul",
@@ -57,8 +57,8 @@ def _case(fill: str, rows: int, width: int, graph: str = "eager") -> Case:
 def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     """`gates`: every bf16 as a gate.  `odd_...`: every kind of row."""
     shape, fill = (int(case.params["rows"]), int(case.params["width"])), case.params["fill"]
-    gate = rng.standard_normal(shape, dtype=np.float32) * np.float32(4)
-    up = rng.standard_normal(shape, dtype=np.float32)
+    gate = (_random.normal(shape, rng) * 4).astype(np.float32)
+    up = _random.normal(shape, rng).astype(np.float32)
     if fill == "gates":
         pattern = np.resize(np.arange(1 << 16, dtype=np.uint32) << np.uint32(16), shape)
         gate = pattern.view(np.float32)
