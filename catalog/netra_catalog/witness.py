@@ -142,7 +142,10 @@ class _Maker:
             strides = [2 * s for s in strides]
         for i in range(len(shape)):
             load = Load("int", arg.name, "stride", i)
-            if leader(self.box, load) in self.box.sets:
+            domain = get(self.box, load, self.op)
+            assert isinstance(domain, Ints)
+            dense = self.number % 2 == 0 and strides[i] in domain
+            if leader(self.box, load) in self.box.sets and not dense:
                 strides[i] = self._number(load, strides[i])
         layout = Load("str", arg.name, "layout")
         tag = arg.layout
@@ -173,13 +176,17 @@ class _Maker:
         return min(found) if found else domain.low
 
     def _settle(self, call: Call, shapes: dict[str, list[int]]) -> bool:
-        """Gives an input what an equation says that it is; true when something changed."""
+        """Gives an extent what an equation, or a lower bound, says; true when something changed."""
         defaults = {a.name: a.default for a in self.op.scalars if a.default is not None}
         changed = False
         for node, truth in self.box.literals:
-            if not (isinstance(node, Compare) and (node.op == "==") == truth):
+            if not isinstance(node, Compare):
                 continue
-            for load, expr in ((node.left, node.right), (node.right, node.left)):
+            least = node.op == ">=" and truth
+            if not least and (node.op == "==") != truth:
+                continue
+            sides = [(node.left, node.right), (node.right, node.left)]
+            for load, expr in sides[:1] if least else sides:
                 if not isinstance(load, Load) or load.field != "shape" or isinstance(expr, Load):
                     continue
                 try:
@@ -188,7 +195,8 @@ class _Maker:
                     break
                 domain = get(self.box, load, self.op)
                 assert isinstance(domain, Ints) and isinstance(value, int)
-                if value in domain and shapes[load.name][load.index] != value:
+                now = shapes[load.name][load.index]
+                if value in domain and (now < value if least else now != value):
                     for arg in self.op.tensors:
                         for i in range(len(arg.dims)):
                             mine = Load("int", arg.name, "shape", i)
