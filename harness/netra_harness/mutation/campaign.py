@@ -138,7 +138,7 @@ def _tactic(
     jobs: list[workers.Job] = []
     by_source: dict[str, tuple[str, Kernel, Mutant]] = {}
     for name in tactic.kernels:
-        kernel = load(tactic.arch, name)
+        kernel = load(tactic.arch, name, _threads(tactic, name))
         for number, mutant in enumerate(_wanted(settings, kernel)):
             path = folder / tactic.arch / tactic.stem / f"{name}-{number}" / f"{name}.s"
             _write(path, kernel, mutant)
@@ -175,7 +175,14 @@ def _wanted(settings: Settings, kernel: Kernel) -> Iterator[Mutant]:
             yield mutant
 
 
-def load(arch: str, name: str) -> Kernel:
+def _threads(tactic: Tactic, kernel: str) -> int:
+    """Of a workgroup, where each launch of the kernel has the same number in one dimension."""
+    blocks = {tuple(map(str, x.block)) for x in tactic.launches if x.kernel == kernel}
+    [(x, *others), *more] = blocks
+    return int(x) if x.isdecimal() and others == ["1", "1"] and not more else 0
+
+
+def load(arch: str, name: str, threads: int = 0) -> Kernel:
     """A kernel of the checkout with its decoded form, which must belong to the text."""
     path = paths.repo_root() / "asm" / arch / f"{name}.s"
     text = path.read_text(encoding="utf-8")
@@ -184,7 +191,8 @@ def load(arch: str, name: str) -> Kernel:
     program = assembly.decode(text, arch, name, wave)
     instructions = list(source.instructions(text))
     lines = assembly.lines_of(program)
-    return Kernel(arch, name, wave, text.splitlines(), instructions, program, lines)
+    waves = threads // wave if threads % wave == 0 else 0
+    return Kernel(arch, name, wave, text.splitlines(), instructions, program, lines, waves)
 
 
 def _write(path: Path, kernel: Kernel, mutant: Mutant) -> None:

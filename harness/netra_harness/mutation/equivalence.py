@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netra_harness.mutation import assembly, waits
-from netra_harness.mutation.operators import Kernel, Mutant
+from netra_harness.mutation import assembly, symbolic, waits
+from netra_harness.mutation.operators import VALUES, Kernel, Mutant
 
 
 def mutated(kernel: Kernel, mutant: Mutant) -> str:
@@ -15,4 +15,9 @@ def mutated(kernel: Kernel, mutant: Mutant) -> str:
 def reason(kernel: Kernel, mutant: Mutant) -> str:
     """The reason, or an empty string: then the mutant survives."""
     program = assembly.decode(mutated(kernel, mutant), kernel.arch, kernel.name, kernel.wave)
-    return waits.needless(kernel.program, program, kernel.arch)
+    if mutant.operator not in VALUES:
+        return waits.needless(kernel.program, program, kernel.arch)
+    # The terms know nothing of waits and wait states, which these faults leave as they are.
+    if kernel.waves and symbolic.same(kernel.program, program, kernel.wave, kernel.waves):
+        return "on every path the same is asked for, stored and decided"
+    return ""

@@ -27,7 +27,8 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel's text and its decoded form; `lines` leads from a line to what it became."""
+    """A kernel's text and its decoded form; `lines` leads from a line to what it became. `waves`:
+    of a workgroup, all whole and in one dimension; 0 where that is not so."""
 
     arch: str
     name: str
@@ -36,6 +37,7 @@ class Kernel:
     source: list[Instruction]
     program: Program
     lines: dict[int, list[int]]
+    waves: int = 0
 
     @property
     def code(self) -> tuple[Decoded, ...]:
@@ -267,6 +269,9 @@ OPERATORS: dict[str, Make] = {
     "tail-off-by-one": _tail_off_by_one,
     "constant": _constant,
 }
+
+# Faults in what is computed; the others are in when.
+VALUES = ("swap-registers", "tail-off-by-one", "constant")
 
 # The faults that hardware hides: nearly all of these must be found.
 HIDDEN = ("wait-drop", "wait-raise", "nop-drop", "nop-shorten", "barrier-drop", "use-early")
