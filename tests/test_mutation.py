@@ -21,7 +21,7 @@ WAVES = {"gfx950": 64, "gfx1151": 32}
 
 @pytest.mark.parametrize("path", KERNELS, ids=[f"{p.parent.name}/{p.stem}" for p in KERNELS])
 def test_an_instruction_is_written_as_it_was_read(path: Path) -> None:
-    lines = path.read_text().splitlines()
+    lines = [line.text for line in source.whole(path, ROOT / "asm" / "include")]
     found = list(source.instructions("\n".join(lines)))
     assert len(found) > 20
     for insn in found:
@@ -96,6 +96,22 @@ def test_counts_that_still_cover_the_load() -> None:
     texts = (LOAD, "ds_read_b32 v4, v0", "s_waitcnt vmcnt(0) lgkmcnt(0)", USE)
     assert _needless("gfx950", texts, 2, "s_waitcnt vmcnt(0) lgkmcnt(1)")
     assert not _needless("gfx950", texts, 2, "s_waitcnt vmcnt(1) lgkmcnt(0)")
+
+
+def test_included_code_is_part_of_the_kernel(tmp_path: Path) -> None:
+    """A file of macros stays included; `places` lead back to where a line stands."""
+    (tmp_path / "body.inc").write_text("// two\n        v_mov_b32 v1, 0\n        s_nop 1\n")
+    (tmp_path / "macros.inc").write_text(".macro m\n        s_nop 1\n.endm\n")
+    kernel = tmp_path / "k.s"
+    text = '#include "macros.inc"\n        s_nop 0\n        #include "body.inc"\n        s_nop 2\n'
+    kernel.write_text(text)
+    lines = source.whole(kernel, tmp_path)
+    assert [line.text.strip() for line in lines] == [
+        '#include "macros.inc"', "s_nop 0", "// two", "v_mov_b32 v1, 0", "s_nop 1", "s_nop 2"
+    ]  # fmt: skip
+    assert [(line.path.name, line.number) for line in lines[3:]] == [
+        ("body.inc", 2), ("body.inc", 3), ("k.s", 4)
+    ]  # fmt: skip
 
 
 DMA = "global_load_lds_dword v0, s[4:5]"
@@ -192,6 +208,7 @@ def test_a_run_counts_every_mutant(mutate: Result) -> None:
         survived = sum(c["survived"] for c in counts.values())
         assert survived == len(report["survivors"])
         assert all(s["line"] and s["before"] != s["after"] for s in report["survivors"])
+        assert all(s["place"].endswith(f".s:{s['line']}") for s in report["survivors"])
     twice = by_arch["gfx950"]["operators"]["wait-drop"]["equivalent"]
     assert twice == 2, "either of two equal waits can go"
     assert by_arch["gfx1151"]["operators"]["wait-drop"]["equivalent"] == 0

@@ -55,11 +55,20 @@ class Fate:
     mutant: Mutant
     fate: str
     why: str
+    place: source.Line
+
+    @property
+    def where(self) -> str:
+        """`asm/gfx950/x.s:12`."""
+        path, root = self.place.path, paths.repo_root()
+        shown = path.relative_to(root) if path.is_relative_to(root) else path
+        return f"{shown.as_posix()}:{self.place.number}"
 
     def json(self) -> dict[str, Any]:
         return {
-            "operator": self.mutant.operator, "kernel": self.kernel, "line": self.mutant.line,
-            "before": self.mutant.before, "after": self.mutant.after, "why": self.why,
+            "operator": self.mutant.operator, "kernel": self.kernel, "line": self.place.number,
+            "place": self.where, "before": self.mutant.before, "after": self.mutant.after,
+            "why": self.why,
         }  # fmt: skip
 
 
@@ -171,7 +180,7 @@ def _wanted(settings: Settings, kernel: Kernel) -> Iterator[Mutant]:
     for mutant in mutants(kernel):
         if settings.operators and mutant.operator not in settings.operators:
             continue
-        if settings.line is None or settings.line == mutant.line:
+        if settings.line in (None, kernel.origin[mutant.line - 1].number):
             yield mutant
 
 
@@ -184,15 +193,18 @@ def _threads(tactic: Tactic, kernel: str) -> int:
 
 def load(arch: str, name: str, threads: int = 0) -> Kernel:
     """A kernel of the checkout with its decoded form, which must belong to the text."""
-    path = paths.repo_root() / "asm" / arch / f"{name}.s"
-    text = path.read_text(encoding="utf-8")
+    folder = paths.repo_root() / "asm"
+    origin = source.whole(folder / arch / f"{name}.s", folder / "include")
+    text = "\n".join(line.text for line in origin) + "\n"
     kernels = netra_sim.inspect(code_object(arch, name))["kernels"]
     wave = int(next(k for k in kernels if k["name"] == name)["wave_size"])
     program = assembly.decode(text, arch, name, wave)
     instructions = list(source.instructions(text))
     lines = assembly.lines_of(program)
     waves = threads // wave if threads % wave == 0 else 0
-    return Kernel(arch, name, wave, text.splitlines(), instructions, program, lines, waves)
+    return Kernel(
+        arch, name, wave, text.splitlines(), instructions, program, lines, waves, tuple(origin)
+    )
 
 
 def _write(path: Path, kernel: Kernel, mutant: Mutant) -> None:
@@ -228,18 +240,22 @@ def _fate(
     outcome: workers.Outcome, name: str, kernel: Kernel, mutant: Mutant
 ) -> Fate | None:
     """None for an edit that is no program."""
+
+    def ended(fate: str, why: str) -> Fate:
+        return Fate(name, mutant, fate, why, kernel.origin[mutant.line - 1])
+
     if outcome.kind != "ok":
         if outcome.exit_code == ToolError.exit_code:
             raise ToolError(outcome.text)
         if outcome.kind == "error":
             raise NetraError(f"{outcome.text}\n{outcome.answer or ''}", where=name)
-        return Fate(name, mutant, "killed", f"{outcome.kind}: {outcome.text.splitlines()[0]}")
+        return ended("killed", f"{outcome.kind}: {outcome.text.splitlines()[0]}")
     answer = outcome.answer
     if answer["verdict"] == "refused":
         return None
     if answer["verdict"] == "same":
-        return Fate(name, mutant, "equivalent", "the assembled kernel is the same")
+        return ended("equivalent", "the assembled kernel is the same")
     if answer["verdict"] == "killed":
-        return Fate(name, mutant, "killed", answer["text"])
+        return ended("killed", answer["text"])
     reason = equivalence.reason(kernel, mutant)
-    return Fate(name, mutant, "equivalent" if reason else "survived", reason or answer["text"])
+    return ended("equivalent" if reason else "survived", reason or answer["text"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from netra_harness.mutation.decoded import Decoded, Program
-from netra_harness.mutation.source import Instruction
+from netra_harness.mutation.source import Instruction, Line
 from netra_harness.mutation.waits import flow
 
 # A line's number -> what stands there instead; an empty string removes it.
@@ -16,7 +16,8 @@ Edit = dict[int, str]
 
 @dataclass(frozen=True)
 class Mutant:
-    """`line` is the `.s` line at fault; `after` is what stands there, or what was done."""
+    """`line` is the line of the kernel's text at fault; `after` is what stands there, or what was
+    done."""
 
     operator: str
     line: int
@@ -28,7 +29,8 @@ class Mutant:
 @dataclass(frozen=True)
 class Kernel:
     """A kernel's text and its decoded form; `lines` leads from a line to what it became. `waves`:
-    of a workgroup, all whole and in one dimension; 0 where that is not so."""
+    of a workgroup, all whole and in one dimension; 0 where that is not so. `origin` has the file
+    and line of each line, since the text holds what the `.s` includes."""
 
     arch: str
     name: str
@@ -38,6 +40,7 @@ class Kernel:
     program: Program
     lines: dict[int, list[int]]
     waves: int = 0
+    origin: tuple[Line, ...] = ()
 
     @property
     def code(self) -> tuple[Decoded, ...]:

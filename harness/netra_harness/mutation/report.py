@@ -21,10 +21,10 @@ def survivor_text(fates: TacticFates, fate: Fate) -> str:
     """Where it is, what was changed, and the command that runs it again."""
     mutant, tactic = fate.mutant, fates.tactic
     return (
-        f"survived  {mutant.operator}  asm/{tactic.arch}/{fate.kernel}.s:{mutant.line}\n"
+        f"survived  {mutant.operator}  {fate.where}  ({fate.kernel})\n"
         f"  was: {mutant.before}\n  now: {mutant.after}\n  {fate.why}\n"
         f"  rerun: netra-harness mutate {tactic.id} --operator {mutant.operator} "
-        f"--line {mutant.line}"
+        f"--line {fate.place.number}"
     )
 
 

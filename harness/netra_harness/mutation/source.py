@@ -1,10 +1,15 @@
-"""The instructions of a kernel's `.s`: where they stand, and their operands as they are written."""
+"""The instructions of a kernel's `.s`: where they stand, and their operands as they are written.
+
+Code that a kernel includes is part of it: `whole` puts an included file in the place of its
+`#include` when it holds instructions outside of macros.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 _INSTRUCTION = re.compile(
     r"^(?P<indent>\s+)(?P<mnemonic>(?:s|v|ds|global|flat|scratch|t?buffer)_[a-z0-9_]+)"
@@ -12,6 +17,7 @@ _INSTRUCTION = re.compile(
 )
 # An operand: sign, bars, a name or number, an index in brackets, a half.
 _OPERAND = re.compile(r"-?(?:\||abs\()?-?[\w.\\()]*(?:\[[^\]]*\])?(?:\.[lh])?\|?\)?")
+_INCLUDE = re.compile(r'\s*#\s*include\s+"(?P<name>[^"]+)"')
 _END = ".amdgpu_metadata"
 
 
@@ -39,6 +45,38 @@ class Instruction:
             f"{self.indent}{name}{gap if given else ''}{', '.join(given)}"
             f"{self.modifiers if modifiers is None else modifiers}{self.tail}"
         )
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a whole kernel, and the file and line that it comes from."""
+
+    text: str
+    path: Path
+    number: int
+
+
+def whole(path: Path, include: Path) -> list[Line]:
+    """The lines of a kernel with the code that it includes from the folder `include`."""
+    lines: list[Line] = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        found = _INCLUDE.match(text)
+        part = include / found["name"] if found else None
+        if part is not None and part.is_file() and _has_code(part):
+            lines += whole(part, include)
+        else:
+            lines.append(Line(text, path, number))
+    return lines
+
+
+def _has_code(path: Path) -> bool:
+    depth = 0
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        word = (line.split() or [""])[0]
+        depth += (word == ".macro") - (word == ".endm")
+        if not depth and parse(number, line) is not None:
+            return True
+    return False
 
 
 def instructions(text: str) -> Iterator[Instruction]:
