@@ -135,7 +135,6 @@
         .irp    i, 0, 1, 2, 3, 4, 5, 6, 7
         v_exp_f32       v[vD+\i], v[vD+\i]
         .endr
-        s_nop           0
         .irp    i, 0, 2, 4, 6
         v_pk_add_f32    v[vD+\i:vD+\i+1], v[vD+\i:vD+\i+1], 1.0 op_sel_hi:[1,0]
         .endr

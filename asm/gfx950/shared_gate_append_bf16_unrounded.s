@@ -15,6 +15,7 @@
 //            has the ninth place of the row and lanes 55..62 the other eight, so nothing moves.
 
         #include "gfx950.inc"
+        #include "ieee.inc"
 
         karg    kOutIds,      0, 8      // int32*, written
         karg    kOutWeights,  8, 8      // float*, written
@@ -99,24 +100,13 @@
         s_nop           1
         v_add_f32_dpp   v[vSum], v[vSum], v[vSum] row_bcast:31 row_mask:0xc bank_mask:0xf
 
-// The weight of lane 63.  Division as IEEE has it: scaled, a refined reciprocal, a quotient
-// refined twice, the second time by div_fmas, which scales back.
+// The weight of lane 63.
 
         v_mul_f32       v[vD], 0xbfb8aa3b, v[vSum]      // -log2(e)
         v_exp_f32       v[vD], v[vD]
         s_mul_i32       s[sTmp], s[sRow], 36
         v_add_f32       v[vD], 1.0, v[vD]
-        v_div_scale_f32 v[vDs], vcc, v[vD], v[vD], 1.0
-        v_rcp_f32       v[vR], v[vDs]
-        v_div_scale_f32 v[vNs], vcc, 1.0, v[vD], 1.0
-        v_fma_f32       v[vE], -v[vDs], v[vR], 1.0
-        v_fma_f32       v[vR], v[vE], v[vR], v[vR]
-        v_mul_f32       v[vQ], v[vNs], v[vR]
-        v_fma_f32       v[vE], -v[vDs], v[vQ], v[vNs]
-        v_fma_f32       v[vQ], v[vE], v[vR], v[vQ]
-        v_fma_f32       v[vE], -v[vDs], v[vQ], v[vNs]
-        v_div_fmas_f32  v[vQ], v[vE], v[vR], v[vQ]
-        v_div_fixup_f32 v[vQ], v[vQ], v[vD], 1.0
+        ieee_divide v[vQ], 1.0, v[vD], v[vDs], v[vNs], v[vR], v[vE]
         v_mul_f32       v[vSum], s[sScale], v[vQ]
         v_add_u32       v[vLane], s[sTmp], v[vLane]
 

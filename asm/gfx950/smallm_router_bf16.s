@@ -21,6 +21,7 @@
 //            last ticket ranks the tokens, a wave each.
 
         #include "gfx950.inc"
+        #include "ieee.inc"
 
         karg    kX,           0, 8      // const bf16*
         karg    kGate,        8, 8      // const bf16*
@@ -78,23 +79,6 @@
         .equiv  vNs,     vX + 22        //           numerator scaled
         .equiv  vR,      vX + 23        //           reciprocal of the denominator
         .equiv  vE,      vX + 24        //           error
-
-// q = n / d as IEEE has it: scaled, a refined reciprocal, a quotient refined twice, the second time
-// by div_fmas, which scales back.  Writes VCC.
-
-.macro  divide q:req, n:req, d:req
-        v_div_scale_f32 v[vDs], vcc, \d, \d, \n
-        v_rcp_f32       v[vR], v[vDs]
-        v_div_scale_f32 v[vNs], vcc, \n, \d, \n
-        v_fma_f32       v[vE], -v[vDs], v[vR], 1.0
-        v_fma_f32       v[vR], v[vE], v[vR], v[vR]
-        v_mul_f32       v[\q], v[vNs], v[vR]
-        v_fma_f32       v[vE], -v[vDs], v[\q], v[vNs]
-        v_fma_f32       v[\q], v[vE], v[vR], v[\q]
-        v_fma_f32       v[vE], -v[vDs], v[\q], v[vNs]
-        v_div_fmas_f32  v[\q], v[vE], v[vR], v[\q]
-        v_div_fixup_f32 v[\q], v[\q], \d, \n
-.endm
 
 // The logit of a key: undoes the ordering, and drops the expert.
 
@@ -171,7 +155,7 @@
         v_permlane16_swap_b32 v[vAcc+1], v[vAcc+3]
         v_add_f32       v[vAcc], v[vAcc], v[vAcc+2]
         v_add_f32       v[vAcc+1], v[vAcc+1], v[vAcc+3]
-        s_nop           1
+        s_nop           0
         v_add_f32_dpp   v[vAcc], v[vAcc], v[vAcc] row_ror:8 row_mask:0xf bank_mask:0x3
         s_nop           1
         v_add_f32_dpp   v[vAcc], v[vAcc+1], v[vAcc+1] row_ror:8 row_mask:0xf bank_mask:0xc
@@ -312,7 +296,6 @@
         .irp    i, 0, 1, 2, 3, 4, 5, 6, 7
         v_exp_f32       v[vT+\i], v[vT+\i]
         .endr
-        s_nop           0
         v_pk_add_f32    v[vT:vT+1], v[vT:vT+1], v[vT+2:vT+3]
         v_pk_add_f32    v[vT+4:vT+5], v[vT+4:vT+5], v[vT+6:vT+7]
         v_pk_add_f32    v[vT:vT+1], v[vT:vT+1], v[vT+4:vT+5]
@@ -341,7 +324,7 @@
         v_mul_f32       v[vMost], s[sLog2e], v[vMost]
         v_exp_f32       v[vMost], v[vMost]
         v_mov_b32       v[vT], s[sSum]
-        divide  vA, v[vMost], v[vT]
+        ieee_divide v[vA], v[vMost], v[vT], v[vDs], v[vNs], v[vR], v[vE]
         s_mov_b32       exec_lo, 0xffff
         v_mov_b32       v[vTen], v[vA]
         s_nop           1
@@ -362,7 +345,7 @@
         v_mov_b32       v[vA], s[sScale]
         v_add_f32       v[vTen], 1.0, v[vShared]
         s_movk_i32      exec_lo, 0x7ff
-        divide  vT, v[vA], v[vTen]
+        ieee_divide v[vT], v[vA], v[vTen], v[vDs], v[vNs], v[vR], v[vE]
 
         v_not_b32       v[vWin], v[vWin]
         v_and_b32       v[vWin], 0xffff, v[vWin]

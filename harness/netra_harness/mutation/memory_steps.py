@@ -17,6 +17,7 @@ _NARROW = {
     "short": 0xFFFF, "b16": 0xFFFF, "byte": 0xFF, "b8": 0xFF, "short_d16_hi": 0xFFFF0000,
     "d16_hi_b16": 0xFFFF0000, "byte_d16_hi": 0x00FF0000, "d16_hi_b8": 0x00FF0000,
 }  # fmt: skip
+_ATOMIC = re.compile(r"(global|flat|buffer)_atomic_\w+")
 _CACHE = re.compile(r"buffer_(inv|wbl2|gl\d_inv)|s_dcache_\w+|s_icache_\w+")
 
 
@@ -33,6 +34,8 @@ def memory(state: State, parsed: Parsed) -> bool:
         _load(state, parsed, state.memory)
     elif _STORE.fullmatch(name):
         state.memory = _store(state, parsed, _data_at(name), state.memory)
+    elif _ATOMIC.fullmatch(name):
+        _atomic(state, parsed)
     elif _SHARED_LOAD.fullmatch(name) and "_tr_" not in name:
         _load(state, parsed, state.lds)
     elif _SHARED_STORE.fullmatch(name):
@@ -106,6 +109,32 @@ def _store(state: State, parsed: Parsed, data_at: int, before: int) -> int:
             lanes[key] = None
     shape = (parsed.mnemonic, *rest_text(rest), *parsed.modifiers)
     return state.event("store", *shape, before, *[t.make("lane", *k) for k in lanes])
+
+
+def _atomic(state: State, parsed: Parsed) -> None:
+    """Every lane that is active counts; what it returns depends on the lane as on all others."""
+    t = state.terms
+    rest = list(parsed.operands)
+    returns = "sc0" in parsed.modifiers or "glc" in parsed.modifiers
+    if parsed.mnemonic.startswith("buffer_"):
+        raise Unprovable(parsed.mnemonic)
+    target = rest.pop(0) if returns else None
+    rows = _addresses(state, rest)
+    lanes = [
+        t.make("lane", *key)
+        for key in zip(state.active, *rows, strict=True)
+        if t.value(key[0]) != 0
+    ]
+    shape = (parsed.mnemonic, *rest_text(rest), *parsed.modifiers)
+    state.memory = state.event("atomic", *shape, state.memory, *lanes)
+    if target is None:
+        return
+    one = len(lanes) == 1  # then its result is the same in whichever lane
+    for i in range(target.count):
+        made = tuple(
+            t.make("returned", state.memory, i, 0 if one else lane) for lane in range(state.width)
+        )
+        state.write(target.file, target.first + i, made)
 
 
 def rest_text(given: list[Operand]) -> tuple[str, ...]:

@@ -249,6 +249,8 @@ def _constant(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
             wrong[at] = "1.0"
         elif _PATTERN.fullmatch(operand) and _PATTERNS.match(insn.mnemonic):
             wrong[at] = f"({operand})+0x10000"
+        elif _PATTERN.fullmatch(operand) and insn.mnemonic == "s_mul_hi_u32":
+            wrong[at] = f"({operand})+0x1000000"  # a reciprocal, scaled: 2^-7 of it likewise
         elif "." in operand:
             wrong[at] = {"1.0": "2.0", "0.5": "1.0"}.get(operand, "0")
         elif insn.mnemonic.startswith(("s_load", "s_buffer_load")):

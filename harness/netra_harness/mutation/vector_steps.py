@@ -87,10 +87,12 @@ def _writes_whole(parsed: Parsed) -> bool:
 
 
 def _moved(state: State, parsed: Parsed, rows: list[Lanes]) -> tuple[list[Lanes], Lanes]:
-    """Source 0 by DPP. A lane that reads nothing is not written, or reads 0 with bound_ctrl."""
+    """Source 0 by DPP. A lane that reads nothing, or an inactive lane, is not written, or reads 0
+    with bound_ctrl."""
     t = state.terms
-    if not state.everywhere:
-        raise Unprovable("DPP beside inactive lanes")
+    active = [t.value(bit) for bit in state.active]
+    if None in active or parsed.modifier("fi"):
+        raise Unprovable("DPP beside lanes that may be inactive")
     zero = any(m.startswith("bound_ctrl") for m in parsed.modifiers)
     written: list[int] = []
     moved: list[list[int]] = [[] for _ in rows]
@@ -98,10 +100,11 @@ def _moved(state: State, parsed: Parsed, rows: list[Lanes]) -> tuple[list[Lanes]
         there = dpp_source(parsed, lane)
         if there == "?":
             raise Unprovable("DPP over the whole wave")
-        reads = isinstance(there, int)
-        written.append(t.const(int(dpp_written(parsed, lane) and (reads or zero))))
+        reads = isinstance(there, int) and active[there] == 1
+        allowed = active[lane] == 1 and dpp_written(parsed, lane) and (reads or zero)
+        written.append(t.const(int(allowed)))
         for row, made in zip(rows, moved, strict=True):
-            made.append(row[there] if isinstance(there, int) else t.const(0))
+            made.append(row[there] if isinstance(there, int) and reads else t.const(0))
     return [tuple(row) for row in moved], tuple(written)
 
 
@@ -192,18 +195,56 @@ def _truth(t: Terms, name: str, term: int, xs: tuple[int, ...]) -> int:
 # ---- instructions across lanes ---------------------------------------------------------------
 
 
+# Rows of A and columns of B lie in lanes with the same number modulo 16 or 32; element i of lane l
+# is row 4 (l / 16) + i, or 8 (i / 4) + 4 (l / 32) + i % 4, of column l % 16 or l % 32 (gfx950).
+_BLOCK = re.compile(
+    r"v_mfma_f32_(16x16|32x32)x\d+_(f8f6f4|f16|bf16|fp8_fp8|fp8_bf8|bf8_fp8|bf8_bf8)"
+)
+
+
 def _matrix(state: State, parsed: Parsed) -> None:
-    """Every element may depend on every lane of the factors and the addend."""
-    t, target = state.terms, parsed.operands[0]
+    """An element depends on a row of A, a column of B and its addend, where the layout is known;
+    else on every lane of all three."""
+    t, target, name = state.terms, parsed.operands[0], parsed.mnemonic
     if not state.everywhere:
-        raise Unprovable(parsed.mnemonic)
-    rows = [row for op in parsed.operands[1:] for row in _source(state, parsed.mnemonic, op)]
-    if _INTO_OWN.match(parsed.mnemonic) or "mac" in parsed.mnemonic:
-        rows += [state.lanes(target.file, target.first + i) for i in range(target.count)]
-    whole = t.make(parsed.mnemonic, *parsed.modifiers, state.mode, *[t.make(*r) for r in rows])
-    for i in range(target.count):
-        row = tuple(t.make("element", whole, i, lane) for lane in range(state.width))
+        raise Unprovable(name)
+    given = [_source(state, name, op) for op in parsed.operands[1:]]
+    if "mac" in name:
+        rows = [state.lanes(target.file, target.first + i) for i in range(target.count)]
+        given.append(rows)
+    block = _BLOCK.fullmatch(name)
+    key = (name, *parsed.modifiers, state.mode)
+    if block and len(given) == 3 and state.width == 64:
+        made = _elements(state, key, given, int(block[1][:2]), target.count)
+    else:
+        whole = t.make(*key, *[t.make(*row) for rows in given for row in rows])
+        made = [
+            tuple(t.make("element", whole, i, lane) for lane in range(state.width))
+            for i in range(target.count)
+        ]
+    for i, row in enumerate(made):
         state.vector[target.file, target.first + i] = row
+
+
+def _elements(
+    state: State, key: tuple[object, ...], given: list[list[Lanes]], side: int, count: int
+) -> list[Lanes]:
+    t = state.terms
+    factors = [
+        [t.make(*[row[lane] for row in rows for lane in range(n, 64, side)]) for n in range(side)]
+        for rows in given[:2]
+    ]
+    addend = given[2] if len(given[2]) == count else given[2] * count
+    made = []
+    for i in range(count):
+        lanes = []
+        for lane in range(64):
+            row = 4 * (lane // 16) + i if side == 16 else 8 * (i // 4) + 4 * (lane // 32) + i % 4
+            lanes.append(
+                t.make(*key, factors[0][row], factors[1][lane % side], addend[i][lane])
+            )
+        made.append(tuple(lanes))
+    return made
 
 
 def _readfirstlane(state: State, parsed: Parsed) -> None:

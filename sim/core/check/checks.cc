@@ -3,6 +3,7 @@
 #include "counting.h"
 #include "init.h"
 #include "observer.h"
+#include "store_lanes.h"
 #include "sync.h"
 #include "trace.h"
 #include "wait_counts.h"
@@ -24,6 +25,7 @@ void attach_observers(Watch& watch, LaunchState& launch) {
   watch.observers.push_back(make_wait_counts(watch, launch));
   watch.observers.push_back(make_init(watch, launch));
   watch.observers.push_back(make_sync(watch, launch));
+  watch.observers.push_back(make_store_lanes(watch));
 }
 
 }  // namespace netra
