@@ -214,7 +214,8 @@ def test_the_hash_covers_what_decides(root: Path) -> None:
     assert turned != text and hashed(turned) == first
     assert hashed(text + "rank: 0\n") == first
     assert hashed(text.replace("lds: 0\n    args", "lds: '0'\n    args")) == first
-    assert hashed(text + "hold: reason\nmaturity: simulated\nevidence: [x]\n") == first
+    written = "hold: reason\nmaturity: simulated\nevidence: [oracle-0123456789ab]\n"
+    assert hashed(text + written) == first
     # What does: every other key, and the order of the predicates.
     lines = text.splitlines()
     lines[4], lines[5] = lines[5], lines[4]

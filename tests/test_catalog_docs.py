@@ -48,7 +48,8 @@ def test_the_page_shows_what_is_printed(
 
 
 def test_every_command_is_on_the_page() -> None:
-    assert {command.split()[0] for command, _ in shown()} >= set(main.commands)
+    edit = {"promote", "reject", "quarantine"}  # docs/evidence.md
+    assert {command.split()[0] for command, _ in shown()} >= set(main.commands) - edit
     for name in main.commands:
         result = CliRunner().invoke(main, [name, "--help"])
         assert result.exit_code == 0 and "--json" in result.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,19 +237,3 @@ def compile_catalog(
             writer.tactic(tactic, index, root, objects)
         first += len(mine)
     return writer.image()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a temporary file beside `path` and renames it."""
-    import tempfile  # slow to import, and readers come by here
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

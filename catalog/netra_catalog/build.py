@@ -27,11 +27,13 @@ BINARY, STAMP = "catalog.bin", "catalog.stamp"
 def build(root: Path, output: Path | None = None) -> tuple[Path, int]:
     """Compiles the catalog of a checkout whose kernels are assembled.  Returns the file and how
     many tactics it holds; an error of any tactic, or a missing object, writes nothing."""
-    from netra_catalog.binary import compile_catalog, write_whole
+    from netra_catalog.binary import compile_catalog
+    from netra_catalog.evidence import demoted
     from netra_catalog.load import load
+    from netra_catalog.whole_file import write_whole
 
     seen = sources(root)
-    tactics = load(root=root)
+    tactics = [demoted(tactic) for tactic in load(root=root)]
     data = compile_catalog(tactics, root, lambda arch, kernel: inspected(root, arch, kernel))
     if output is None:
         return store(root, data, seen), len(tactics)
@@ -42,7 +44,7 @@ def build(root: Path, output: Path | None = None) -> tuple[Path, int]:
 def store(root: Path, data: bytes, seen: dict[str, list[int]]) -> Path:
     """Puts a compiled catalog into build/, with the stamp of the sources that were seen before
     they were read."""
-    from netra_catalog.binary import write_whole
+    from netra_catalog.whole_file import write_whole
 
     path = root / "build" / BINARY
     write_whole(path, data)

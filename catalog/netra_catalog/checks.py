@@ -25,9 +25,11 @@ class Report:
     errors: tuple[str, ...]
 
 
-def check(root: Path, arch: str | None = None, built: bool = False) -> Report:
-    """Everything wrong with the catalog of a checkout, with `built` also of its code objects.
-    Nothing is ever edited."""
+def check(
+    root: Path, arch: str | None = None, built: bool = False, evidence: bool = False
+) -> Report:
+    """Everything wrong with the catalog of a checkout, with `built` also of its code objects, with
+    `evidence` also of its results.  Nothing is ever edited."""
     tactics, errors = load_all("*", arch, root)
     found = [error.message for error in errors]
     regions: dict[str, Region] = {}
@@ -42,8 +44,19 @@ def check(root: Path, arch: str | None = None, built: bool = False) -> Report:
     found += _stray_files(root, arch)
     if not errors:  # a file that does not load might name any of them
         found += _unnamed(root, tactics, arch)
+    if evidence:
+        found += _evidence(root, tactics, arch)
     kernels = {(tactic.arch, kernel) for tactic in tactics for kernel in tactic.kernels}
     return Report(len(tactics), len(kernels), tuple(found))
+
+
+def _evidence(root: Path, tactics: list[Tactic], arch: str | None) -> Iterator[str]:
+    from netra_catalog.evidence import orphans, problems
+
+    for tactic in tactics:
+        yield from problems(tactic)
+    if arch is None:
+        yield from orphans(root, [tactic.id for tactic in tactics])
 
 
 def _kernels(root: Path, tactic: Tactic) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netra_catalog import cli_evidence
 from netra_catalog.errors import NetraError, NoTacticError, UsageError, nearest
 from netra_catalog.paths import ARCHES, display, repo_root
 
@@ -20,6 +21,10 @@ _arch = click.option("--arch", type=click.Choice(ARCHES), help="Only this target
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """The catalog of tactics: which kernel may take which call."""
+
+
+for _command in (cli_evidence.promote, cli_evidence.reject, cli_evidence.quarantine):
+    main.add_command(_command)
 
 
 def _print(document: Any) -> None:
@@ -59,14 +64,7 @@ def _state(tactic: Tactic) -> str:
 @_json
 def show(tactic_id: str, as_json: bool) -> None:
     """Show all that one tactic states."""
-    from netra_catalog.load import select
-
-    found = select(tactic_id)
-    if len(found) > 1:
-        raise UsageError(
-            f"'{tactic_id}' selects {', '.join(t.id for t in found)}", hint="name exactly one"
-        )
-    tactic = found[0]
+    tactic = cli_evidence.one(tactic_id)
     if as_json:
         _print(_document(tactic))
         return
@@ -329,17 +327,20 @@ def build(output: str | None, as_json: bool) -> None:
 @main.command()
 @_arch
 @click.option("--sources", is_flag=True, help="Leave out what needs built code objects.")
+@click.option("--no-evidence", is_flag=True, help="Leave out whether the evidence is current.")
 @_json
-def check(arch: str | None, sources: bool, as_json: bool) -> None:
+def check(arch: str | None, sources: bool, no_evidence: bool, as_json: bool) -> None:
     """Check every tactic and the kernels it names.  Nothing is ever edited.
 
     Schema, names and types; launches, workspace and arguments over all that the contract admits;
     overlaps of equal rank, with a call that shows them; and, of every kernel's code object, that
-    it is the one last built, its symbol, arguments and resources.
+    it is the one last built, its symbol, arguments and resources.  Then the results: each file
+    whole, and every maturity the one that they give.
     """
     from netra_catalog.checks import check as run
 
-    report = run(repo_root(), arch, built=not sources)
+    evidence = not (sources or no_evidence)
+    report = run(repo_root(), arch, built=not sources, evidence=evidence)
     if as_json:
         _print({
             "passed": not report.errors, "tactics": report.tactics, "kernels": report.kernels,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from netra_catalog.format import KIND_BYTES
 
@@ -105,7 +105,7 @@ class Tactic:
     fallback: Mapping[str, str]
     hold: str | None
     maturity: str
-    evidence: Any
+    evidence: Sequence[str] | None
     contract_sha256: str
     path: Path
     lines: Mapping[str, int]

@@ -83,8 +83,14 @@ def load_yaml(path: Path) -> Document:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise NetraError(f"byte {error.start} is not UTF-8", where=f"{name}:{line}") from None
+    return load_text(text, path)
+
+
+def load_text(text: str, path: Path) -> Document:
+    """The same for a text that stands, or would stand, in this file."""
     import yaml  # here: commands that read the compiled catalog need none
 
+    name = display(path)
     document = Document(path, {}, len(text.splitlines()))
     try:
         _Builder(document, name, text).build()

@@ -14,18 +14,21 @@ from netra_catalog.paths import ARCHES
 from rich.console import Console
 from rich.table import Table
 
-from netra_harness import cli_captures
+from netra_harness import cli_captures, record
 from netra_harness import report as reporting
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
 from netra_harness.mutation import campaign
 from netra_harness.mutation import report as mutation_report
 from netra_harness.mutation.operators import OPERATORS
-from netra_harness.validate import Settings
+from netra_harness.validate import Settings, TacticReport
 from netra_harness.validate import validate as run_validate
 
 _ARCH = click.option("--arch", type=click.Choice(ARCHES), help="Only this target.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+_RECORD = click.option(
+    "--record", "recorded", is_flag=True, help="Keep what was found in results/ (docs/evidence.md)."
+)
 
 
 def _terminated(number: int, _frame: object) -> None:
@@ -106,6 +109,7 @@ def list_command(pattern: str, arch: str | None, as_json: bool) -> None:
 @click.option("--limit", type=click.FloatRange(min=1), help="Seconds that one case may take.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each case.")
 @click.option("--no-sanitize", is_flag=True, help="Do not watch the kernels on the simulator.")
+@_RECORD
 def validate(
     pattern: str,
     arch: str | None,
@@ -118,6 +122,7 @@ def validate(
     limit: float | None,
     verbose: bool,
     no_sanitize: bool,
+    recorded: bool,
 ) -> None:
     """Runs the cases of the tactics that PATTERN selects and compares with their oracles.
 
@@ -132,6 +137,7 @@ def validate(
         ),
         as_json,
         verbose,
+        ("oracle", "sanitize") if recorded else (),
     )
 
 
@@ -143,6 +149,7 @@ def validate(
 @click.option("--case", metavar="NAME", help="Only the case of this name.")
 @click.option("--full", is_flag=True, help="The full case set, not the quick one.")
 @click.option("--all", "everything", is_flag=True, help="Rejected and quarantined tactics too.")
+@_RECORD
 def sanitize(
     pattern: str,
     arch: str | None,
@@ -151,30 +158,48 @@ def sanitize(
     case: str | None,
     full: bool,
     everything: bool,
+    recorded: bool,
 ) -> None:
     """Runs the tactics that PATTERN selects on the simulator, watched (docs/sanitizer.md).
 
     This is `validate --device sim` by the name of what it looks for; exit codes are the same.
     """
-    _validate(Settings(pattern, arch, "sim", seed, case, full, everything), as_json, False)
+    settings = Settings(pattern, arch, "sim", seed, case, full, everything)
+    _validate(settings, as_json, False, ("sanitize",) if recorded else ())
 
 
-def _validate(settings: Settings, as_json: bool, verbose: bool) -> None:
+def _validate(
+    settings: Settings, as_json: bool, verbose: bool, kinds: tuple[str, ...]
+) -> None:
     before = signal.signal(signal.SIGTERM, _terminated)
     console = Console(stderr=as_json)
     if as_json:
         click.echo(f"seed {settings.seed}", err=True)
     shown = reporting.Progressing(console, settings, verbose, quiet=as_json)
+    keeping = record.Keeping(kinds)
+
+    def started(reports: list[TacticReport]) -> None:
+        keeping.started([report.tactic for report in reports])
+        shown.started(reports)
+
     try:
-        result = run_validate(settings, shown.started, shown.heard)
+        result = run_validate(settings, started, shown.heard)
     finally:
         shown.stop()
         signal.signal(signal.SIGTERM, before)
+    keeping.validated(result)
     if as_json:
-        click.echo(json.dumps(result.json(), indent=2, allow_nan=False))
+        form = {**result.json(), **({"recorded": keeping.paths} if kinds else {})}
+        click.echo(json.dumps(form, indent=2, allow_nan=False))
     else:
         reporting.show(console, result)
+        _recorded(keeping)
     sys.exit(0 if result.passed else 1)
+
+
+def _recorded(keeping: record.Keeping) -> None:
+    for path in keeping.paths:
+        click.echo(f"recorded {path}")
 
 
 @main.command()
@@ -190,6 +215,7 @@ def _validate(settings: Settings, as_json: bool, verbose: bool) -> None:
 @click.option(
     "--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the mutants here."
 )
+@_RECORD
 def mutate(
     pattern: str,
     arch: str | None,
@@ -198,6 +224,7 @@ def mutate(
     operators: tuple[str, ...],
     line: int | None,
     keep: Path | None,
+    recorded: bool,
 ) -> None:
     """Puts small faults into the kernels that PATTERN selects; every one should be noticed.
 
@@ -213,12 +240,18 @@ def mutate(
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     settings = campaign.Settings(pattern, arch, seed, operators, line, keep)
+    keeping = record.Keeping(("mutate",) if recorded else ())
+    keeping.started(campaign.chosen(settings))
     reports = campaign.run(settings, heard)
+    for report in reports:
+        keeping.mutated(report, settings)
     if as_json:
         form = {"seed": seed, "tactics": [report.json() for report in reports]}
+        form |= {"recorded": keeping.paths} if recorded else {}
         click.echo(json.dumps(form, indent=2))
     else:
         mutation_report.show(console, reports, seed)
+        _recorded(keeping)
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 

@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import netra_sim
 from netra_catalog import paths
@@ -101,6 +102,16 @@ class Device:
             raise DeviceError(f"{path}: {error}") from None
         names = ", ".join(name or "nameless" for name, _, _ in devices) or "no device"
         raise DeviceError(f"{path} has no {arch} device (it has: {names})")
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What the live library says of device and driver, for the record."""
+        driver, runtime = self.hip.versions()
+        return {
+            "kind": self.kind, "arch": self.arch, "name": self.hip.name(self.index),
+            "cu_count": self.cu_count, "wave_size": self.wave_size, "driver": driver,
+            "runtime": runtime,
+        }  # fmt: skip
 
     @property
     def checks_bounds(self) -> bool:

@@ -40,6 +40,19 @@ class Hip(Launching):
             found.append((arch, units, c_int.from_buffer(raw, _WARP_SIZE).value))
         return found
 
+    def name(self, index: int) -> str:
+        """The product name of a device, as the driver has it."""
+        raw = ctypes.create_string_buffer(_PROPERTIES_BYTES)
+        self.call("hipGetDevicePropertiesR0600", raw, index)
+        return raw.value.decode(errors="replace")
+
+    def versions(self) -> tuple[int, int]:
+        """(driver, runtime), as HIP numbers them."""
+        driver, runtime = c_int(), c_int()
+        self.call("hipDriverGetVersion", byref(driver))
+        self.call("hipRuntimeGetVersion", byref(runtime))
+        return driver.value, runtime.value
+
     def set_device(self, index: int) -> None:
         self.call("hipSetDevice", index)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from netra_harness import captures
 from netra_harness.buffers import BAND, FILL, OTHER_FILL, Buffers, suspicious, untouched
 from netra_harness.case import GRAPHS, Case, case_rng
-from netra_harness.compare import Comparison, compare
+from netra_harness.compare import Comparison, compare, element_text
 from netra_harness.device import Device
 from netra_harness.draw import Check, Draw, laid_out, make_draw
 from netra_harness.errors import CaptureError
@@ -60,10 +60,7 @@ def run_case(
 ) -> CaseResult:
     """Never raises for what the kernel does; HIP errors become failures of kind "fault"."""
     result = CaseResult(tactic.id, case.name, options.seed)
-    result.device = {
-        "kind": device.kind, "arch": device.arch, "cu_count": device.cu_count,
-        "wave_size": device.wave_size,
-    }  # fmt: skip
+    result.device = dict(device.facts)
     start = time.perf_counter()
     band = BAND if options.bands or not device.checks_bounds else 0
     if options.schedule:
@@ -314,7 +311,7 @@ class _Run:
                 self.result.against.append(check.against)
             for name, want in check.outputs.items():
                 verdict = compare(name, got[name], want, check.metric, check.value, check.against)
-                self.note_worst(check, verdict)
+                self.note_worst(check, verdict, got[name], want)
                 if not verdict.passed and name not in told:
                     told.add(name)
                     self.mismatch("mismatch", verdict, arm, got[name])
@@ -355,14 +352,16 @@ class _Run:
                 )
         self.stop_if_failed()
 
-    def note_worst(self, check: Check, verdict: Comparison) -> None:
+    def note_worst(self, check: Check, verdict: Comparison, got: Array, want: Array) -> None:
         key = f"{verdict.output} vs {check.against}"
         before = self.result.worst.get(key)
         if before is None or float(before["value"]) < verdict.worst:
-            form = verdict.json()
+            form, at = verdict.json(), verdict.worst_index
             self.result.worst[key] = {
                 "output": verdict.output, "against": check.against, "metric": verdict.metric,
                 "value": form["worst"], "index": form["worst_index"],
+                "got": None if at is None else element_text(got, at),
+                "want": None if at is None else element_text(want, at),
             }  # fmt: skip
 
     def mismatch(self, kind: str, verdict: Comparison, arm: str, got: Array) -> None:

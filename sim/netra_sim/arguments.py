@@ -136,7 +136,7 @@ def save(path: Path, argument: Argument, data: bytes) -> None:
 
 def write(path: Path, data: bytes) -> None:
     """The file appears whole or not at all; what is no regular file (a pipe) is written to."""
-    from netra_catalog.binary import write_whole
+    from netra_catalog.whole_file import write_whole
 
     try:
         if path.exists() and not path.is_file():

@@ -53,6 +53,8 @@ def load() -> ctypes.CDLL:
         library.netraSimLastFault.restype = ctypes.c_char_p
         library.netraSimLastError.argtypes = []
         library.netraSimLastError.restype = ctypes.c_char_p
+        library.netraSimSemantics.argtypes = []
+        library.netraSimSemantics.restype = ctypes.c_char_p
         library.netraSimReset.argtypes = []
         library.netraSimSetChecked.argtypes = [ctypes.c_int]
         library.netraSimSetCounting.argtypes = [ctypes.c_int]
@@ -108,6 +110,11 @@ def inspect_bytes(image: bytes, name: str) -> dict[str, Any]:
         text = (document or {}).get("error", "the library gave no reason")
         raise CodeObjectError(text, where=name, code=code)
     return {"file": name, **document}
+
+
+def semantics_sha256() -> str:
+    """The hash of the sources that the library was made of (netra_sim.semantics)."""
+    return str(load().netraSimSemantics().decode())
 
 
 def reset() -> None:

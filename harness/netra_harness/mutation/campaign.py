@@ -126,12 +126,15 @@ def run(
     folder = Path(tempfile.mkdtemp(prefix="netra-mutants-")) if not settings.keep else settings.keep
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        chosen = [t for t in select(settings.pattern, settings.arch)
-                  if t.maturity not in NOT_VALIDATED]  # fmt: skip
-        return [_tactic(settings, tactic, folder, heard) for tactic in chosen]
+        return [_tactic(settings, tactic, folder, heard) for tactic in chosen(settings)]
     finally:
         if not settings.keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def chosen(settings: Settings) -> list[Tactic]:
+    """The tactics that the settings select, those left out that are never selected."""
+    return [t for t in select(settings.pattern, settings.arch) if t.maturity not in NOT_VALIDATED]
 
 
 def _tactic(
