@@ -7,6 +7,7 @@ either side of each array and is looked at after the launch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -96,14 +97,24 @@ class Buffers:
             buffer.pointer = base + self._band
             self._all[name] = buffer
             self._hip.fill(base, FILL, size + 2 * self._band)
+            self._hip.undefine(base, size + 2 * self._band)
         else:
             self._all[name] = buffer
         return buffer
 
-    def fill(self, name: str, byte: int = FILL) -> None:
+    def fill(self, name: str, byte: int = FILL, defined: bool = True) -> None:
+        """Every byte; `defined`: a kernel may use it before it writes there."""
         buffer = self._all[name]
         if buffer.size:
             self._hip.fill(buffer.pointer, byte, buffer.size)
+            if not defined:
+                self._hip.undefine(buffer.pointer, buffer.size)
+
+    def leave_out(self, name: str, gaps: Iterable[tuple[int, int]]) -> None:
+        """No kernel may use the bytes start..end - 1 of each gap: they belong to no element."""
+        buffer = self._all[name]
+        for start, end in gaps:
+            self._hip.undefine(buffer.pointer + start, end - start)
 
     def upload(self, name: str, array: Array) -> None:
         buffer = self._all[name]

@@ -86,6 +86,19 @@ def laid_out(array: Array) -> Array:
     return flat
 
 
+def gaps(array: Array) -> list[tuple[int, int]]:
+    """Bytes start..end - 1 between the elements of a view, as `laid_out` has them."""
+    if array.flags.c_contiguous:
+        return []
+    last = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    held = np.zeros(last // array.itemsize + 1, bool)
+    strides = [s // array.itemsize for s in array.strides]
+    np.lib.stride_tricks.as_strided(held, array.shape, strides)[...] = True
+    edges = np.flatnonzero(np.diff(held, prepend=True, append=True))
+    pairs = edges.reshape(-1, 2) * array.itemsize
+    return [(int(start), int(end)) for start, end in pairs]
+
+
 def check_args(oracle: ModuleType, case: Case, args: Mapping[str, Any]) -> None:
     """The oracle must give every input of its OP, as arrays and numbers, and nothing else."""
     op = oracle.OP

@@ -69,6 +69,11 @@ class Hip(Launching):
         super().fill(pointer, byte, size)
         self.synchronize()
 
+    def undefine(self, pointer: int, size: int) -> None:
+        """Simulator: a watched kernel may not use these bytes before it has written them."""
+        if self.simulated and size:
+            self.call("netraSimUndefine", c_void_p(pointer), c_size_t(size))
+
     def stream(self) -> int:
         """A stream of its own: a kernel must not need the default one."""
         return self._handle("hipStreamCreateWithFlags", c_uint(_NON_BLOCKING))

@@ -21,7 +21,7 @@ from netra_harness.buffers import BAND, FILL, OTHER_FILL, Buffers, suspicious, u
 from netra_harness.case import GRAPHS, Case, case_rng
 from netra_harness.compare import Comparison, compare, element_text
 from netra_harness.device import Device
-from netra_harness.draw import Check, Draw, laid_out, make_draw
+from netra_harness.draw import Check, Draw, gaps, laid_out, make_draw
 from netra_harness.errors import CaptureError
 from netra_harness.hip import HipError
 from netra_harness.results import CaseResult, Failure
@@ -215,18 +215,19 @@ class _Run:
         for name, value in draw.args.items():
             if isinstance(value, np.ndarray):
                 self.buffers.upload(name, laid_out(value))
+                self.buffers.leave_out(name, gaps(value))
         for name in self.outputs:
             if name not in draw.args:
-                self.buffers.fill(name, fill)
+                self.buffers.fill(name, fill, defined=False)
         zeroed_by = self.tactic.workspace.zeroed_by
         if zeroed_by == "caller":
-            self._workspace(0)
+            self._workspace(0, defined=True)
         elif zeroed_by != "prepare":  # zeroed once, and the kernel leaves it so
-            self._workspace(fill)
+            self._workspace(fill, defined=False)
 
-    def _workspace(self, byte: int) -> None:
+    def _workspace(self, byte: int, defined: bool) -> None:
         try:
-            self.buffers.fill(WORKSPACE, byte)
+            self.buffers.fill(WORKSPACE, byte, defined)
         except KeyError:
             pass  # this tactic has none
 

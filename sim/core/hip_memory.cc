@@ -57,6 +57,7 @@ hipError_t allocate(void** out, size_t size, RegionKind kind, const char* label)
   const uint64_t base = rt.memory.allocate(size, kind, device->index, label);
   if (base == 0) return fail(hipErrorOutOfMemory, "the host refused the memory");
   if (counted) device->used += size;
+  if (counted && rt.options.checked) rt.memory.track(base);
   *out = reinterpret_cast<void*>(base);
   return hipSuccess;
 }
@@ -163,9 +164,25 @@ hipError_t check_fill(const FillOp& op) {
   return check_range("the destination", op.dst, op.count * op.element, true);
 }
 
-void run_copy(const CopyOp& op) { std::memmove(op.dst, op.src, op.bytes); }
+// The region of an address if it is known what is defined there.
+const Region* tracked(const RegionTable& table, const void* pointer) {
+  const Region* region = Memory::find(table, address(pointer));
+  return region && region->defined ? region : nullptr;
+}
+
+void run_copy(const CopyOp& op) {
+  std::memmove(op.dst, op.src, op.bytes);
+  const auto table = Runtime::get().memory.table();
+  const Region* to = tracked(*table, op.dst);
+  if (!to) return;
+  const uint64_t offset = address(op.dst) - to->base;
+  if (const Region* from = tracked(*table, op.src)) to->defined->copy(offset, *from->defined, address(op.src) - from->base, op.bytes);
+  else to->defined->set(offset, op.bytes, true);
+}
 
 void run_fill(const FillOp& op) {
+  const auto table = Runtime::get().memory.table();
+  if (const Region* to = tracked(*table, op.dst)) to->defined->set(address(op.dst) - to->base, op.count * op.element, true);
   if (op.element == 1) {
     std::memset(op.dst, static_cast<int>(op.value & 0xff), op.count);
   } else if (op.element == 2) {
@@ -254,6 +271,17 @@ FILL_PAIR(hipMemsetD8, unsigned char, 1)
 FILL_PAIR(hipMemsetD16, unsigned short, 2)
 FILL_PAIR(hipMemsetD32, int, 4)
 #undef FILL_PAIR
+
+// Of bytes of a tracked allocation: nothing has written them. What they hold stays.
+int netraSimUndefine(void* pointer, size_t bytes) {
+  return api("netraSimUndefine", [&] {
+    const hipError_t code = check_range("the pointer", pointer, bytes, true);
+    if (code != hipSuccess) return code;
+    const auto table = Runtime::get().memory.table();
+    if (const Region* region = tracked(*table, pointer)) region->defined->set(address(pointer) - region->base, bytes, false);
+    return hipSuccess;
+  });
+}
 
 hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total) {
   return api("hipMemGetInfo", [&] {

@@ -504,6 +504,10 @@ LaunchResult run_launch(const Target& target, const Memory& memory, const Launch
     d.state.regions = table;
   }
 
+  if (!o.checked)   // whatever it writes, nobody notes it
+    for (const Region& region : *d.state.regions)
+      if (region.defined) region.defined->set(0, region.size, true);
+
   // Observers run on one host thread.
   std::unique_ptr<Watch> watch;
   if (o.checked || o.counting || o.trace_limit) {

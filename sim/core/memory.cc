@@ -118,6 +118,15 @@ bool Memory::release(uint64_t address) {
   return true;
 }
 
+void Memory::track(uint64_t base) {
+  std::lock_guard lock(mutex_);
+  auto table = std::make_shared<RegionTable>(*table_);
+  auto it = find_base(*table, base);
+  if (it == table->end()) return;
+  it->defined = std::make_shared<Definedness>(it->size);
+  publish(std::move(table));
+}
+
 void Memory::set_writable(uint64_t base, bool writable) {
   std::lock_guard lock(mutex_);
   auto table = std::make_shared<RegionTable>(*table_);

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "definedness.h"
+
 namespace netra {
 
 enum class RegionKind : uint8_t { device, host, code, kernarg };
@@ -23,6 +25,7 @@ struct Region {
   bool writable = true;    // by kernels
   int device = 0;
   std::string name;        // "hipMalloc#3 (64 bytes)": what a finding prints
+  std::shared_ptr<Definedness> defined;   // null: every byte is
 
   bool contains(uint64_t address, uint64_t bytes) const {
     return address >= base && bytes <= size && address - base <= size - bytes;
@@ -40,6 +43,8 @@ class Memory {
   // false when `address` is not the base of a region.
   bool release(uint64_t address);
   void set_writable(uint64_t base, bool writable);
+  // From now on it is known which bytes of the region somebody has written: none so far.
+  void track(uint64_t base);
 
   // One part of a region that carve() splits: bytes [offset, offset + size) of the region.
   struct Part {

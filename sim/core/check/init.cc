@@ -82,6 +82,7 @@ class Init : public Observer {
   void after(Wave& w, const Insn& i, const Facts&, Accesses accesses) override {
     WaveShadow& s = shadow(w);
     const Facts& f = *resolved_;
+    loaded_scalars_.clear();
     if (!accesses.empty()) memory(w, s, i, f, accesses);
     const bool loads = f.is(kIsVmem | kIsDs) && !accesses.empty();
     for (int k = 0; k < f.writes; ++k) {
@@ -96,6 +97,7 @@ class Init : public Observer {
           define(w, s, i, r.index + n, active_ ? out_[std::min<uint32_t>(n, kRows - 1)] : nullptr, r.bytes, written_lanes(w, i));
       }
     }
+    for (const auto& [number, bits] : loaded_scalars_) s.s[number] = bits;
   }
 
   void end_group(Group& g) override {
@@ -405,8 +407,23 @@ class Init : public Observer {
     return nullptr;
   }
 
+  // The allocation that an access to global memory is in, if it is known what is defined there.
+  const Region* tracked(const MemoryAccess& a) {
+    if (a.space != Space::global) return nullptr;
+    if (!region_ || !region_->contains(a.address, a.bytes)) region_ = Memory::find(*launch_.regions, a.address);
+    return region_ && region_->defined && region_->contains(a.address, a.bytes) ? region_ : nullptr;
+  }
+  // A bit for each byte of the access that nothing has written.
+  uint64_t undefined_global(const MemoryAccess& a) {
+    const Region* region = tracked(a);
+    return region ? region->defined->undefined(a.address - region->base, a.bytes) : 0;
+  }
+  void define_global(const MemoryAccess& a) {
+    if (const Region* region = tracked(a)) region->defined->set(a.address - region->base, a.bytes, true);
+  }
+
   void memory(Wave& w, WaveShadow& s, const Insn& i, const Facts& f, Accesses accesses) {
-    if (f.is(kIsSmem)) return;
+    if (f.is(kIsSmem)) return scalar_memory(f, accesses);
     std::memset(length_, 0, sizeof length_);
     const bool stores = f.is(kIsStore);
     if (stores) store_stream(w, s, f);
@@ -416,21 +433,46 @@ class Init : public Observer {
       uint8_t* stream = stream_[a.lane];
       uint8_t& n = length_[a.lane];
       if (f.is(kIsAtomic)) {
-        if (bytes && std::memchr(bytes, 1, a.bytes)) report_memory(w, i, a, "is changed");
+        if (bytes ? std::memchr(bytes, 1, a.bytes) != nullptr : undefined_global(a) != 0) report_memory(w, i, a, "is changed");
         if (bytes) std::memset(bytes, 0, a.bytes);
+        else define_global(a);
       } else if (a.write && !stores) {
         if (bytes) std::memset(bytes, 0, a.bytes);   // LDS DMA
       } else if (a.write) {
+        const Region* region = tracked(a);
+        if (region) region->defined->set(a.address - region->base, a.bytes, true);
+        bool told = false;
         for (uint32_t b = 0; b < a.bytes; ++b, ++used[a.lane]) {
           const bool bad = used[a.lane] < n && stream[used[a.lane]];
           if (bytes) bytes[b] = bad;
-          else if (bad) return report_store(w, s, i, f, a);
+          else if (bad && region) region->defined->set(a.address - region->base + b, 1, false);
+          if (bad && !bytes && !told) told = true, report_store(w, s, i, f, a);
         }
       } else {
-        for (uint32_t b = 0; b < a.bytes && n < sizeof stream_[0]; ++b) stream[n++] = bytes ? bytes[b] : 0;
+        const uint64_t unknown = bytes ? 0 : undefined_global(a);
+        for (uint32_t b = 0; b < a.bytes && n < sizeof stream_[0]; ++b) stream[n++] = bytes ? bytes[b] : unknown >> b & 1;
       }
     }
     if (!stores && !f.is(kIsLdsDma) && f.writes) loaded_registers(w, s, i, f);
+  }
+
+  // Scalar loads give whole dwords, in order; scalar stores and atomics define what they reach.
+  void scalar_memory(const Facts& f, Accesses accesses) {
+    if (!f.writes || f.is(kIsStore | kIsAtomic)) {
+      for (const MemoryAccess& a : accesses)
+        if (a.write) define_global(a);
+      return;
+    }
+    const Ref& r = f.written[0];
+    uint32_t dword = 0;
+    for (const MemoryAccess& a : accesses) {
+      const uint64_t unknown = undefined_global(a);
+      for (uint32_t b = 0; b < a.bytes; b += 4, ++dword) {
+        const uint32_t bits = spread_bits(static_cast<uint8_t>(unknown >> b & 15));
+        if (!bits || dword >= r.count) continue;
+        loaded_scalars_.push_back({r.index + dword, bits});
+      }
+    }
   }
 
   // The bytes that a store takes from its data registers, lane by lane.
@@ -526,7 +568,9 @@ class Init : public Observer {
       f->lane = a.lane;
       f->has_address = true;
       f->address = a.address;
-      f->text = std::string(a.space == Space::lds ? "LDS" : "scratch") + " byte " + std::to_string(a.address) + " " + how + ", but nothing has written it";
+      f->text = a.space == Space::global ? "memory" : std::string(a.space == Space::lds ? "LDS" : "scratch") + " byte " + std::to_string(a.address);
+      f->text += std::string(" ") + how + ", but nothing has written it";
+      if (a.space == Space::global) f->text += ": " + Memory::describe(*launch_.regions, a.address);
       f->mend = "store to it before this line";
     }
   }
@@ -556,6 +600,8 @@ class Init : public Observer {
   std::unordered_map<const Wave*, WaveShadow> waves_;
   std::unordered_map<const Group*, std::vector<uint8_t>> lds_;
   std::unordered_map<const Insn*, Flow> flows_;
+  const Region* region_ = nullptr;   // of the last access to global memory
+  std::vector<std::pair<uint32_t, uint32_t>> loaded_scalars_;   // number, undefined bits
   const Wave* last_wave_ = nullptr;
   WaveShadow* last_ = nullptr;
   // Of the instruction between `before` and `after`.
