@@ -291,3 +291,42 @@ def test_a_library_of_other_sources_records_nothing(
     text = run("validate", GAIN, "--device", "sim", "--record", code=4, command=harness).output
     assert "was built from other sources" in text and "make sim" in text
     assert results(root) == before
+
+
+def test_revalidate_records_what_a_change_made_stale(root: Path, llvm_bin: Path) -> None:
+    import assemble
+
+    def build_anew() -> None:
+        assemble.assemble(source, Path(f"build/{GAIN}.co"), "gfx950", llvm_bin,
+                          include=[Path("asm/include")])
+
+    source = Path("asm/gfx950/gain_right.s")
+    right = source.read_text()
+    words = ("revalidate", GAIN, "--json")
+    first = json.loads(run(*words, command=harness).stdout)["tactics"][0]
+    assert first["todo"] == first["recorded"] == [] and first["maturity"] == "simulated"
+    run("promote", GAIN)
+
+    # Another encoding of the same kernel: what was recorded is stale, and passes again.
+    source.write_text(right.replace("v_mul_f32 ", "v_mul_f32_e64 "))
+    build_anew()
+    dry = run("revalidate", "--dry-run", command=harness).output
+    assert f"{GAIN}: oracle, sanitize, mutate" in dry and "kernels.gain_right changed" in dry
+    again = json.loads(run(*words, "--prune", command=harness).stdout)["tactics"][0]
+    assert (again["was"], again["maturity"]) == ("simulated", "simulated")
+    assert len(again["recorded"]) == 3 and not again["verdicts"] and len(again["pruned"]) == 3
+    assert evidence.problems(load(root=root)[0]) == []
+    assert sorted(p.stem for p in results(root)) == sorted(again["recorded"])
+
+    # A wrong one: it says which verdict moved, demotes, and the file stays.
+    source.write_text(right.replace("v_mul_f32", "v_add_f32"))
+    build_anew()
+    bad = json.loads(run(*words, "--prune", command=harness, code=1).stdout)["tactics"][0]
+    assert (bad["was"], bad["maturity"]) == ("simulated", "experiment")
+    assert bad["verdicts"] == ["oracle: pass -> fail"]
+    assert "no mutants were tried" in bad["errors"][0]
+    assert evidence.problems(load(root=root)[0]) == []
+    failed = [r for r in map(result.read, results(root)) if r.verdict == "fail"]
+    assert [r.kind for r in failed] == ["oracle"]
+    case = failed[0].details["cases"][0]
+    assert not case["passed"] and "dst differs from" in case["failures"][0]["text"]

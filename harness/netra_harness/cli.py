@@ -14,7 +14,7 @@ from netra_catalog.paths import ARCHES
 from rich.console import Console
 from rich.table import Table
 
-from netra_harness import cli_captures, record
+from netra_harness import cli_captures, cli_evidence, record
 from netra_harness import report as reporting
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
@@ -187,7 +187,8 @@ def _validate(
     finally:
         shown.stop()
         signal.signal(signal.SIGTERM, before)
-    keeping.validated(result)
+    for tactic in result.tactics:
+        keeping.validated(settings, tactic)
     if as_json:
         form = {**result.json(), **({"recorded": keeping.paths} if kinds else {})}
         click.echo(json.dumps(form, indent=2, allow_nan=False))
@@ -255,5 +256,5 @@ def mutate(
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-for _command in cli_captures.commands(_SEED, _JSON):
+for _command in [*cli_captures.commands(_SEED, _JSON), *cli_evidence.commands(_SEED, _JSON)]:
     main.add_command(_command)

@@ -30,7 +30,7 @@ from netra_harness.errors import NetraError, ToolError
 from netra_harness.mutation.campaign import Settings as MutationSettings
 from netra_harness.mutation.campaign import TacticFates
 from netra_harness.results import CaseResult
-from netra_harness.validate import Report, TacticReport
+from netra_harness.validate import Settings, TacticReport
 
 _TEXT = 1500  # characters of a failure that are kept
 _REPLAYS = re.compile(r"(\d+) replays")
@@ -67,24 +67,28 @@ class Keeping:
                 "those here", hint="type: make sim",
             )  # fmt: skip
 
-    def validated(self, report: Report) -> None:
-        """Writes what `validate` or `sanitize` found; the sanitizer watches the simulator only."""
-        watched = report.settings.sanitize
-        for of in report.tactics:
-            for kind in self.kinds:
-                if kind == "oracle" or (watched and of.device == "sim"):
-                    self.written.append(_validation(kind, report, of, self.taken))
+    def validated(self, settings: Settings, of: TacticReport) -> list[Result]:
+        """Writes what `validate` or `sanitize` found of one tactic; the sanitizer watches the
+        simulator only."""
+        watched = settings.sanitize and of.device == "sim"
+        return self._kept([
+            _validation(kind, settings, of, self.taken)
+            for kind in self.kinds if kind == "oracle" or watched
+        ])  # fmt: skip
 
-    def mutated(self, fates: TacticFates, settings: MutationSettings) -> None:
+    def mutated(self, fates: TacticFates, settings: MutationSettings) -> list[Result]:
         """Writes what `mutate` found of one tactic."""
-        if self.kinds:
-            self.written.append(_mutation(fates, settings, self.taken))
+        return self._kept([_mutation(fates, settings, self.taken)] if self.kinds else [])
+
+    def _kept(self, results: list[Result]) -> list[Result]:
+        self.written += results
+        return results
 
 
 def _validation(
-    kind: str, report: Report, of: TacticReport, taken: Mapping[str, Hashes]
+    kind: str, settings: Settings, of: TacticReport, taken: Mapping[str, Hashes]
 ) -> Result:
-    tactic, settings = of.tactic, report.settings
+    tactic = of.tactic
     words = ["netra-harness", "validate" if kind == "oracle" else "sanitize", tactic.id]
     words += ["--full"] if settings.full else []
     words += ["--case", settings.case] if settings.case else []
@@ -156,7 +160,10 @@ def device(results: Sequence[CaseResult], of: TacticReport) -> dict[str, Any]:
 def _case(r: CaseResult) -> dict[str, Any]:
     form: dict[str, Any] = {
         "case": r.case, "passed": r.passed, "arms": r.arms, "against": r.against,
-        "worst": r.worst,
+        "worst": {
+            key: {k: v for k, v in entry.items() if k not in ("output", "against")}
+            for key, entry in r.worst.items()
+        },
     }  # fmt: skip
     if r.failures:
         form["failures"] = [
