@@ -34,8 +34,8 @@ ROWS: list[tuple[str, str]] = [
     # Scalar loads.
     ("sload s20 6144;s_add_u32 s21, s20, 1", "s20"),
     ("sload s20 64;s_add_u32 s21, s20, 1", ""),
-    ("sload2 6140;s_add_u32 s22, s20, 1", ""),
-    ("sload2 6140;s_add_u32 s22, s21, 1", ""),
+    ("sload2 8188;s_add_u32 s22, s20, 1", "s20"),  # the second dword is defined
+    ("sload2 8188;s_add_u32 s22, s21, 1", ""),
     # An atomic needs what is there.
     ("atomic v16 v17 7168", "memory"),
     ("atomic v16 v17 512", ""),

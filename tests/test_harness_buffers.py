@@ -16,6 +16,7 @@ from netra_harness.buffers import (
     suspicious,
     untouched,
 )
+from netra_harness.draw import gaps, laid_out
 
 
 class HostHip:
@@ -23,6 +24,7 @@ class HostHip:
 
     def __init__(self) -> None:
         self.live: dict[int, Any] = {}
+        self.undefined: list[tuple[int, int]] = []
 
     def malloc(self, size: int) -> int:
         memory = ctypes.create_string_buffer(size)
@@ -35,6 +37,9 @@ class HostHip:
 
     def fill(self, pointer: int, byte: int, size: int) -> None:
         ctypes.memset(pointer, byte, size)
+
+    def undefine(self, pointer: int, size: int) -> None:
+        self.undefined.append((pointer, size))
 
     def copy_in(self, pointer: int, data: int, size: int) -> None:
         ctypes.memmove(pointer, data, size)
@@ -75,6 +80,23 @@ def test_outputs_start_filled(hip: Any) -> None:
         buffers.fill("out", OTHER_FILL)
         assert set(buffers.download("out", (8,), np.dtype(np.uint8))) == {OTHER_FILL}
         assert buffers.strays() == []
+
+
+def test_what_no_kernel_may_use(hip: Any) -> None:
+    """Fresh memory with its bands, outputs between launches, and the gaps of a strided view."""
+    view = np.zeros((3, 8), np.float32)[:, :6]
+    with Buffers(hip) as buffers:
+        x = buffers.allocate("x", laid_out(view).nbytes)
+        assert hip.undefined == [(x.pointer - BAND, x.size + 2 * BAND)]
+        hip.undefined.clear()
+        buffers.upload("x", laid_out(view))
+        buffers.leave_out("x", gaps(view))
+        assert hip.undefined == [(x.pointer + 24, 8), (x.pointer + 56, 8)]
+        buffers.fill("x", OTHER_FILL)
+        assert len(hip.undefined) == 2
+        buffers.fill("x", OTHER_FILL, defined=False)
+        assert hip.undefined[2:] == [(x.pointer, x.size)]
+    assert gaps(np.zeros((3, 4))) == [] and gaps(np.zeros(5, np.int8)[::2]) == [(1, 2), (3, 4)]
 
 
 @pytest.mark.parametrize(
