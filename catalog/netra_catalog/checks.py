@@ -51,12 +51,17 @@ def check(
 
 
 def _evidence(root: Path, tactics: list[Tactic], arch: str | None) -> Iterator[str]:
+    from netra_catalog import published
     from netra_catalog.evidence import orphans, problems
 
     for tactic in tactics:
         yield from problems(tactic)
     if arch is None:
         yield from orphans(root, [tactic.id for tactic in tactics])
+        try:
+            published.load(root)
+        except NetraError as error:
+            yield error.message
 
 
 def _kernels(root: Path, tactic: Tactic) -> Iterator[str]:

@@ -100,6 +100,8 @@ def show(tactic_id: str, as_json: bool) -> None:
         click.echo(f"  fallback   {engine}: {path}")
     if tactic.hold:
         click.echo(f"  hold       {tactic.hold}")
+    for line in cli_evidence.shown(tactic):
+        click.echo(line)
 
 
 def _document(tactic: Tactic) -> dict[str, Any]:
@@ -140,6 +142,7 @@ def _document(tactic: Tactic) -> dict[str, Any]:
             and {"metric": numerics.exact.metric, "value": numerics.exact.value},
         },
         "fallback": dict(tactic.fallback), "evidence": tactic.evidence,
+        **cli_evidence.facts(tactic),
     }
 
 

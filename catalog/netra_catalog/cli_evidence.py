@@ -72,6 +72,47 @@ def lines(found: Standing) -> list[str]:
     return out
 
 
+def shown(tactic: Tactic) -> list[str]:
+    """The lines of `show` on what the maturity rests, and on what others published of the op."""
+    from netra_catalog import published
+
+    found = _standing(tactic)
+    out = []
+    for id in tactic.evidence or ():
+        old = found.stale.get(id) if found else None
+        out.append(f"  evidence   {id}{': stale, ' + ', '.join(old) + ' changed' if old else ''}")
+    if found and found.decision is not None:
+        out.append(f"  reason     {found.decision.details['reason']}")
+    entries = published.of(tactic.root, tactic.op, tactic.arch)
+    out += [f"  published  {entry.text}" for entry in entries]
+    sources = dict.fromkeys(entry.source for entry in entries)
+    out += [f"  source     {source}; not measured here" for source in sources]
+    return out
+
+
+def facts(tactic: Tactic) -> dict[str, Any]:
+    """The same for --json."""
+    from dataclasses import asdict
+
+    from netra_catalog import published
+
+    found = _standing(tactic)
+    return {
+        "stale": found.stale if found else {},
+        "reason": found.decision.details["reason"] if found and found.decision else None,
+        "published": [asdict(e) for e in published.of(tactic.root, tactic.op, tactic.arch)],
+    }
+
+
+def _standing(tactic: Tactic) -> Standing | None:
+    """None where there is nothing to look at: no evidence, no need for built kernels."""
+    if not tactic.evidence:
+        return None
+    from netra_catalog.evidence import standing
+
+    return standing(tactic)
+
+
 @click.command()
 @click.argument("tactic_id", metavar="ID")
 @_json
