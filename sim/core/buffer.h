@@ -96,14 +96,21 @@ struct Fetch {
     if (i.idxen) index = w.row(v.index);
     if (i.offen) offset = w.row(v.index + (i.idxen ? 1u : 0u));
   }
-  uint32_t offset_of(unsigned lane) const { return (offset ? offset[lane] : 0) + static_cast<uint32_t>(i.offset); }
+  uint32_t offset_of(unsigned lane) const {
+    const uint32_t fixed = static_cast<uint32_t>(i.offset), sum = (offset ? offset[lane] : 0) + fixed;
+    if (sum < fixed) tell_wrapped(w, lane, sum);
+    return sum;
+  }
   uint32_t index_of(unsigned lane) const { return index ? index[lane] : 0; }
   // Byte `at` of the access of a lane, `bytes` long: host memory, or null. `in_range` tells a
   // silent miss from a fault.
   uint8_t* at(unsigned lane, uint32_t at_byte, uint32_t bytes, bool write, bool* in_range) const {
     const uint32_t off = offset_of(lane), idx = index_of(lane);
     *in_range = buffer.in_range(i.idxen, idx, lane, off, at_byte + bytes, soffset);
-    if (!*in_range) return nullptr;
+    if (!*in_range) {
+      tell_range(w, lane, buffer.address(i.idxen, idx, lane, uint64_t{off} + at_byte, soffset), bytes);
+      return nullptr;
+    }
     return bytes_at(lane, at_byte, bytes, write);
   }
   // The same when the range has been checked. Null after a fault.

@@ -65,7 +65,10 @@ struct Resolver {
       case Space::scratch: return scratch_bytes_at(w, i, lane, static_cast<uint32_t>(at), bytes);
       case Space::global: break;
     }
-    return global_bytes(w, i, lane, at, bytes, write);
+    uint8_t* p = global_bytes(w, i, lane, at, bytes, write);
+    if (!p && lo && !hi && lo[lane] >> 31 && !is_flat)
+      w.fault += "\n  the VGPR's offset counts as unsigned: a negative one lies 4 GiB further up, and so does one that wrapped";
+    return p;
   }
   uint8_t* at(unsigned lane, uint32_t bytes, bool write) const {
     Space space;

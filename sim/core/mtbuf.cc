@@ -59,7 +59,10 @@ bool copy(const Fetch& f, unsigned lane, uint8_t* element, uint32_t bytes) {
 }
 
 bool in_range(const Fetch& f, unsigned lane, uint32_t bytes) {
-  return f.buffer.in_range(f.i.idxen, f.index_of(lane), lane, f.offset_of(lane), bytes, f.soffset);
+  const uint32_t index = f.index_of(lane), offset = f.offset_of(lane);
+  const bool inside = f.buffer.in_range(f.i.idxen, index, lane, offset, bytes, f.soffset);
+  if (!inside) tell_range(f.w, lane, f.buffer.address(f.i.idxen, index, lane, offset, f.soffset), bytes);
+  return inside;
 }
 
 // Outside the range the element counts as zeros: what DST_SEL makes 1 is 1 there too.

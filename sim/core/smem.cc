@@ -19,6 +19,7 @@ uint64_t with_offsets(const Wave& w, const Insn& i, uint64_t base, uint32_t scal
   uint64_t fixed = static_cast<uint64_t>(static_cast<int64_t>(i.offset)), moving = 0;
   if (o.kind == Kind::constant) fixed += o.value;
   else if (o.kind == Kind::sgpr) moving = read_scalar(w, o);
+  if (w.gfx11 ? (base + moving + fixed) & 3 : (base | moving | fixed) & 3) tell_low_bits(w, base + moving * scale + fixed);
   if (w.gfx11) return dword_aligned(base + moving + fixed);
   return dword_aligned(base) + dword_aligned(moving) * scale + dword_aligned(fixed);
 }
@@ -53,7 +54,10 @@ struct Descriptor {
   }
   uint8_t* at(uint32_t dword, uint32_t dwords, bool write) {
     const uint64_t first = offset + 4 * dword, bytes = 4 * dwords;
-    if (first > range || bytes > range - first) return nullptr;
+    if (first > range || bytes > range - first) {
+      tell_range(w, 0, base + first, static_cast<uint32_t>(bytes));
+      return nullptr;
+    }
     uint8_t* p = global_bytes(w, i, 0, base + first, static_cast<uint32_t>(bytes), write);
     faulted = !p;
     return p;

@@ -75,6 +75,16 @@ void report(Wave& w, const Insn& i, Space space, unsigned lane, uint64_t address
 
 }  // namespace
 
+void tell_range(const Wave& w, unsigned lane, uint64_t address, uint32_t bytes) {
+  if (Watch* watch = w.launch->watch) watch->silent.push_back({Silent::range, static_cast<uint8_t>(lane), bytes, address});
+}
+void tell_wrapped(const Wave& w, unsigned lane, uint64_t offset) {
+  if (Watch* watch = w.launch->watch) watch->silent.push_back({Silent::wrapped, static_cast<uint8_t>(lane), 0, offset});
+}
+void tell_low_bits(const Wave& w, uint64_t address) {
+  if (Watch* watch = w.launch->watch) watch->silent.push_back({Silent::low_bits, 0, 4, address});
+}
+
 uint8_t* global_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint64_t address, uint32_t bytes,
                            bool write) {
   const Region* r = Memory::find(*w.launch->regions, address);

@@ -112,6 +112,11 @@ inline uint8_t* global_bytes(Wave& w, const Insn& i, unsigned lane, uint64_t add
   return global_bytes_slow(w, i, lane, address, bytes, write);
 }
 
+// What hardware does in silence (check/observer.h), told to whoever watches the launch.
+[[gnu::cold]] void tell_range(const Wave& w, unsigned lane, uint64_t address, uint32_t bytes);
+[[gnu::cold]] void tell_wrapped(const Wave& w, unsigned lane, uint64_t offset);
+[[gnu::cold]] void tell_low_bits(const Wave& w, uint64_t address);
+
 // The same for LDS and scratch of a lane: past the limit that the wave runs with.
 uint8_t* lds_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t address, uint32_t bytes);
 uint8_t* scratch_bytes_slow(Wave& w, const Insn& i, unsigned lane, uint32_t offset, uint32_t bytes);

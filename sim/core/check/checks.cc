@@ -1,5 +1,6 @@
 // Which observers a watched launch has.
 #include "../launch.h"
+#include "bounds.h"
 #include "counting.h"
 #include "init.h"
 #include "observer.h"
@@ -26,6 +27,7 @@ void attach_observers(Watch& watch, LaunchState& launch) {
   watch.observers.push_back(make_init(watch, launch));
   watch.observers.push_back(make_sync(watch, launch));
   watch.observers.push_back(make_store_lanes(watch));
+  watch.observers.push_back(make_bounds(watch));
 }
 
 }  // namespace netra

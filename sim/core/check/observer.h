@@ -31,6 +31,19 @@ struct MemoryAccess {
 };
 using Accesses = std::span<const MemoryAccess>;
 
+// Something that an instruction does without a word, in a lane, to `bytes` bytes at `address`.
+struct Silent {
+  enum What : uint8_t {
+    range,      // outside the range of its buffer descriptor: reads 0, stores nothing
+    wrapped,    // the sum of its offsets is more than 32 bits
+    low_bits,   // the low bits of its address do not count
+  };
+  What what;
+  uint8_t lane;
+  uint32_t bytes;
+  uint64_t address;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -53,6 +66,7 @@ struct Watch {
   explicit Watch(const LaunchState& launch, uint32_t lanes);
   std::vector<std::unique_ptr<Observer>> observers;
   std::vector<MemoryAccess> accesses;   // of the current instruction
+  std::vector<Silent> silent;           // likewise
   FactsTable facts;
   // What observers leave behind at `finish`.
   Findings findings;
@@ -63,6 +77,7 @@ struct Watch {
   void end_group(Group& g) { for (auto& o : observers) o->end_group(g); }
   void before(Wave& w, const Insn& i, const Facts& f) {
     accesses.clear();
+    silent.clear();
     for (auto& o : observers) o->before(w, i, f);
   }
   void after(Wave& w, const Insn& i, const Facts& f) {
