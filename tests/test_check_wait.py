@@ -197,11 +197,36 @@ def test_a_wait_for_nothing_is_a_warning(
     cases = [
         case("idle", *spell(arch, "vm 0")),
         case("two loads, two allowed", *spell(arch, "load 200; load 201; vm 2")),
-        case("used", *spell(arch, "load 200; vm 0")),
+        case("used", *spell(arch, "load 200; vm 0; use 200")),
     ]
     told = check_programs.run(hip, assemble, arch, cases)
     idle = {name: told.rules(name, "warning") for name in told.by_case}
     assert idle == {"idle": {"C.4 idle"}, "two loads, two allowed": {"C.4 idle"}, "used": set()}
+
+
+EARLY = {
+    "another wait follows": ("load 200; vm 0; load 201; vm 0; use 200; use 201", True),
+    "nobody uses it": ("load 200; vm 0", True),
+    "the use comes between": ("load 200; vm 0; use 200; load 201; vm 0; use 201", False),
+    "the other waits for younger ones": (
+        "load 200; vm 0; load 201; load 202; vm 2; use 200; vm 0; use 201; use 202", True,
+    ),
+    "the other does not wait for it": (
+        "load 200; vm 0; load 201; vm 2; use 200; vm 0; use 201", False,
+    ),
+    "another counter": ("load 200; vm 0; ds 201; lgkm 0; use 200; use 201", False),
+}  # fmt: skip
+
+
+def test_a_wait_long_before_its_use_is_a_warning(
+    arch: str, hip: Hip, assemble: Callable[..., Path]
+) -> None:
+    cases = [case(name, *spell(arch, text)) for name, (text, _) in EARLY.items()]
+    cases.append(case("written over", *spell(arch, "load 200; vm 0"), "v_mov_b32 v200, 0"))
+    told = check_programs.run(hip, assemble, arch, cases)
+    early = {name: "C.4 early" in told.rules(name, "warning") for name in told.by_case}
+    assert not early.pop("written over")
+    assert early == {name: wanted for name, (_, wanted) in EARLY.items()}
 
 
 # Two waves: the first half of the workgroup writes LDS, the other reads it behind the barrier.

@@ -103,7 +103,6 @@
         v_add_u32       v[vLoadB+\j], v[vLoadB+\j], v[vTmp]
         .endr
         s_lshl_b32      s[sLds], s[sWave], 12
-        s_waitcnt       lgkmcnt(0)                              // the scales
 
 // Lane l of an operand holds row l % 32, and of each 64 columns the chunks l / 32 and 2 + l / 32.
 // Wave w multiplies rows 64 (w % 2) of a's tile with rows 64 (w / 2) of b's.

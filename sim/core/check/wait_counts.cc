@@ -54,7 +54,29 @@ struct Op {
   uint32_t record = 0;                  // of LdsWrite, 0 for none
 };
 
+// What a wait is good for, over all waves of the launch.
+struct Use {
+  bool seen = false;      // in the wave below
+  bool useful = false;    // more was outstanding than it allows
+  bool needed = false;    // something that it proved was touched before another wait would have proved it
+  uint32_t index = 0;
+  uint32_t group[3] = {};
+};
+
+// A result that a wait has proved to be there, and that nobody has touched since.
+struct Proved {
+  Ref to{};
+  uint8_t counter = 0, order = 0;
+  uint64_t number = 0;
+  Use* use = nullptr;
+};
+
 struct WaveState {
+  std::vector<Proved> proved;
+  std::vector<uint8_t> proved_vgpr;     // by row: how many of them
+  uint8_t proved_scalar[kScalarFile + 1] = {};
+  uint64_t stored[kCounters][kOrders] = {};   // number of the last operation without a result
+  Use* waiting = nullptr;               // the wait that is being carried out
   std::vector<Op> ops;                  // in the order of issue
   std::vector<Op> spare;
   uint64_t issued[kCounters][kOrders] = {}, complete[kCounters][kOrders] = {};
@@ -84,6 +106,7 @@ class WaitCounts : public Observer {
       WaveState& state = waves_[&w];
       state = {};
       state.vgpr.assign(w.vgprs + 1, 0);
+      state.proved_vgpr.assign(w.vgprs + 1, 0);
     }
     last_ = nullptr;
   }
@@ -92,9 +115,14 @@ class WaitCounts : public Observer {
     WaveState& s = state(w);
     ++s.clock;
     if (facts.waits) return wait(w, s, i, facts);
-    if (s.ops.empty()) return;
+    if (s.ops.empty() && s.proved.empty()) return;
     Facts moved;
     const Facts& f = resolve(w, facts, &moved);
+    if (!s.proved.empty()) {
+      for (int k = 0; k < f.reads; ++k) use_proved(s, f.read[k]);
+      for (int k = 0; k < f.writes; ++k) use_proved(s, f.written[k]);
+    }
+    if (s.ops.empty()) return;
     for (int k = 0; k < f.reads; ++k)
       if (is_pending(s, f.read[k])) touch(w, s, i, f, f.read[k], false);
     for (int k = 0; k < f.writes; ++k)
@@ -120,14 +148,19 @@ class WaitCounts : public Observer {
   // A wait that never had anything to wait for.
   void finish(LaunchState&) override {
     for (auto& [insn, use] : waits_) {
-      if (use.useful || !use.wave) continue;
+      if (!use.seen || (use.useful && use.needed)) continue;
       Wave w;
       w.index = use.index;
       Group g;
       std::copy(use.group, use.group + 3, g.id);
       w.group = &g;
-      Finding* f = watch_.findings.add(w, *insn, nullptr, "wait", "C.4 idle", Severity::warning, Certainty::inferred);
+      Finding* f = watch_.findings.add(w, *insn, nullptr, "wait", use.useful ? "C.4 early" : "C.4 idle", Severity::warning, Certainty::inferred);
       if (!f) continue;
+      if (use.useful) {
+        f->text = "nothing that this wait waits for is touched before another wait that waits for it too";
+        f->mend = "remove it, or move it down to the first instruction that needs it";
+        continue;
+      }
       f->text = "this wait never had more outstanding than it allows, in any wave of the launch";
       f->mend = "remove it, or move it behind the instructions that it is meant to wait for";
     }
@@ -177,8 +210,13 @@ class WaitCounts : public Observer {
     }
     if (f.writes) take(w, s, f.written[0], op);
     record_lds(w, s, i, f, accesses, op);
-    if (op.to.count || op.record) s.ops.push_back(std::move(op));
-    else s.spare.push_back(std::move(op));
+    if (op.to.count || op.record) {
+      s.ops.push_back(std::move(op));
+    } else {
+      for (int c = 0; c < kCounters; ++c)
+        if (f.counters >> c & 1) s.stored[c][op.order[c]] = op.number[c];
+      s.spare.push_back(std::move(op));
+    }
     // A full counter holds the wave back until the oldest is done.
     for (int c = 0; c < kCounters; ++c)
       if (f.counters >> c & 1 && s.issued[c][order_of(f, c)] - s.complete[c][order_of(f, c)] > most_[c])
@@ -253,7 +291,11 @@ class WaitCounts : public Observer {
     size_t kept = 0;
     for (size_t k = 0; k < s.ops.size(); ++k) {
       Op& op = s.ops[k];
-      if (op.counters >> c & 1 && op.number[c] <= s.complete[c][op.order[c]]) op.counters &= static_cast<uint8_t>(~(1u << c));
+      if (op.counters >> c & 1 && op.number[c] <= s.complete[c][op.order[c]]) {
+        // Which of the two waits for a flat access is the one that matters is not followed.
+        if (s.waiting && std::popcount(watch_.facts[*op.insn].counters) > 1) s.waiting->needed = true;
+        op.counters &= static_cast<uint8_t>(~(1u << c));
+      }
       if (op.delivered || op.counters & ~op.spare_counter) continue;
       deliver(w, s, k);
       op.delivered = true;
@@ -261,6 +303,7 @@ class WaitCounts : public Observer {
     for (size_t k = 0; k < s.ops.size(); ++k) {
       if (!s.ops[k].counters) {
         count_pending(s, s.ops[k].to, -1);
+        if (s.waiting) note_proved(s, s.ops[k]);
         s.spare.push_back(std::move(s.ops[k]));
         continue;
       }
@@ -274,8 +317,8 @@ class WaitCounts : public Observer {
     s.last_wait = &i;
     s.last_wait_clock = s.clock;
     Use& use = waits_[&i];
-    if (!use.wave) {
-      use.wave = true;
+    if (!use.seen) {
+      use.seen = true;
       use.index = w.index;
       std::copy(w.group->id, w.group->id + 3, use.group);
     }
@@ -284,8 +327,42 @@ class WaitCounts : public Observer {
       uint64_t outstanding = 0;
       for (int o = 0; o < kOrders; ++o) outstanding += s.issued[c][o] - s.complete[c][o];
       use.useful |= outstanding > f.wait[c];
+      for (int o = 0; o < kOrders; ++o) use.needed |= s.stored[c][o] > s.complete[c][o] && outstanding > f.wait[c];
+      // What an earlier wait has proved, and this one would have too, needs only this one.
+      for (Proved& p : s.proved)
+        if (p.counter == c && (in_order(p.order) ? p.number + f.wait[c] <= s.issued[c][p.order] : f.wait[c] == 0)) p.use = &use;
+      s.waiting = &use;
       down_to(w, s, c, f.wait[c]);
+      s.waiting = nullptr;
     }
+  }
+
+  // ---- what waits are good for ---------------------------------------------------------------
+
+  void note_proved(WaveState& s, const Op& op) {
+    const uint8_t counters = watch_.facts[*op.insn].counters;
+    if (op.record || !op.to.count || std::popcount(counters) != 1) {   // LDS is read by others; flat has two
+      s.waiting->needed = true;
+      return;
+    }
+    const int c = std::countr_zero(counters);
+    s.proved.push_back({op.to, static_cast<uint8_t>(c), op.order[c], op.number[c], s.waiting});
+    count_proved(s, op.to, 1);
+  }
+  static void count_proved(WaveState& s, const Ref& to, int by) {
+    for (uint32_t k = to.index; k < static_cast<uint32_t>(to.index + to.count); ++k)
+      (to.file == File::scalar ? s.proved_scalar[k] : s.proved_vgpr[k]) += static_cast<uint8_t>(by);
+  }
+  void use_proved(WaveState& s, const Ref& r) {
+    bool any = false;
+    for (uint32_t k = r.index; k < r.index + r.count; ++k) any |= (r.file == File::vgpr ? s.proved_vgpr[k] : s.proved_scalar[k]) != 0;
+    if (!any) return;
+    std::erase_if(s.proved, [&](const Proved& p) {
+      if (p.to.file != r.file || p.to.index >= r.index + r.count || r.index >= p.to.index + p.to.count) return false;
+      p.use->needed = true;
+      count_proved(s, p.to, -1);
+      return true;
+    });
   }
 
   // ---- registers -----------------------------------------------------------------------------
@@ -457,11 +534,6 @@ class WaitCounts : public Observer {
       found->mend = std::string("needs ") + counter + " between the write and s_barrier";
     }
   }
-
-  struct Use {
-    bool wave = false, useful = false;
-    uint32_t index = 0, group[3] = {};
-  };
 
   Watch& watch_;
   LaunchState& launch_;
