@@ -17,6 +17,7 @@ _NARROW = {
     "short": 0xFFFF, "b16": 0xFFFF, "byte": 0xFF, "b8": 0xFF, "short_d16_hi": 0xFFFF0000,
     "d16_hi_b16": 0xFFFF0000, "byte_d16_hi": 0x00FF0000, "d16_hi_b8": 0x00FF0000,
 }  # fmt: skip
+_SHARED_ATOMIC = re.compile(r"ds_((add|sub|min|max|inc|dec)_[uif]|(and|or|xor)_b)\d+")
 _ATOMIC = re.compile(r"(global|flat|buffer)_atomic_\w+")
 _CACHE = re.compile(r"buffer_(inv|wbl2|gl\d_inv)|s_dcache_\w+|s_icache_\w+")
 
@@ -38,6 +39,10 @@ def memory(state: State, parsed: Parsed) -> bool:
         _atomic(state, parsed)
     elif _SHARED_LOAD.fullmatch(name) and "_tr_" not in name:
         _load(state, parsed, state.lds)
+    elif _SHARED_ATOMIC.fullmatch(name):
+        state.lds = state.event("atomic", *_each(state, parsed, list(parsed.operands)), state.lds)
+    elif name == "ds_bpermute_b32":
+        _bpermute(state, parsed)
     elif _SHARED_STORE.fullmatch(name):
         state.lds = _store(state, parsed, 1, state.lds)
     elif name.startswith(("global_", "buffer_", "flat_", "scratch_", "ds_")):
@@ -119,22 +124,37 @@ def _atomic(state: State, parsed: Parsed) -> None:
     if parsed.mnemonic.startswith("buffer_"):
         raise Unprovable(parsed.mnemonic)
     target = rest.pop(0) if returns else None
-    rows = _addresses(state, rest)
-    lanes = [
-        t.make("lane", *key)
-        for key in zip(state.active, *rows, strict=True)
-        if t.value(key[0]) != 0
-    ]
-    shape = (parsed.mnemonic, *rest_text(rest), *parsed.modifiers)
-    state.memory = state.event("atomic", *shape, state.memory, *lanes)
+    asked = _each(state, parsed, rest)
+    one = len(asked) == 2  # a single lane: its result is the same in whichever
+    state.memory = state.event("atomic", *asked, state.memory)
     if target is None:
         return
-    one = len(lanes) == 1  # then its result is the same in whichever lane
     for i in range(target.count):
         made = tuple(
             t.make("returned", state.memory, i, 0 if one else lane) for lane in range(state.width)
         )
         state.write(target.file, target.first + i, made)
+
+
+def _each(state: State, parsed: Parsed, operands: list[Operand]) -> tuple[object, ...]:
+    """The instruction, and what each active lane gives it."""
+    t = state.terms
+    lanes = [
+        t.make("lane", *key)
+        for key in zip(state.active, *_addresses(state, operands), strict=True)
+        if t.value(key[0]) != 0
+    ]
+    return (" ".join((parsed.mnemonic, *rest_text(operands), *parsed.modifiers)), *lanes)
+
+
+def _bpermute(state: State, parsed: Parsed) -> None:
+    """A lane may read any other that is active."""
+    t = state.terms
+    target, address, data = parsed.operands
+    row = t.make("row", *state.active, *state.lanes(data.file, data.first))
+    shape = (parsed.mnemonic, *parsed.modifiers)
+    made = tuple(t.make(*shape, row, at) for at in state.source(address)[0])
+    state.write(target.file, target.first, made)
 
 
 def rest_text(given: list[Operand]) -> tuple[str, ...]:

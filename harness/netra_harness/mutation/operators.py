@@ -168,6 +168,7 @@ _COMMUTES = re.compile(
 )
 # Here any two sources may be exchanged.
 _SYMMETRIC = re.compile(r"[sv]_(or3|xor3|add3|min3|max3|med3|minimum3|maximum3)_\w+")
+_EQUAL = re.compile(r"s_(cmp|cmpk)_(eq|lg)_\w+")
 _NO_SWAP = re.compile(
     r"s_(waitcnt|nop|barrier|branch|cbranch|endpgm|set|get|delay|sleep|load|code)\w*|v_mfma\w*"
 )
@@ -193,6 +194,8 @@ def _swap_registers(kernel: Kernel, insn: Instruction) -> Iterator[Mutant]:
         if (a, b) == (1, 2) and _COMMUTES.fullmatch(insn.mnemonic):
             continue
         if a >= 1 and _SYMMETRIC.fullmatch(insn.mnemonic):
+            continue
+        if _EQUAL.fullmatch(insn.mnemonic):
             continue
         swapped = list(insn.operands)
         swapped[a], swapped[b] = second, first

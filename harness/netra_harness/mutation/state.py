@@ -53,6 +53,51 @@ class State:
             events=list(self.events), assumed={**self.assumed, condition: outcome},
         )  # fmt: skip
 
+    def copy(self) -> State:
+        """The same wave, to go on by itself."""
+        return replace(
+            self, vector=dict(self.vector), scalar=dict(self.scalar), events=list(self.events),
+            assumed=dict(self.assumed),
+        )  # fmt: skip
+
+    def differing(self, other: State) -> set[tuple[str, int]] | None:
+        """Registers that the two waves do not agree on; None where it is more than registers."""
+        if (self.active, self.scc, self.mode, self.memory, self.lds) != (
+            other.active, other.scc, other.mode, other.memory, other.lds
+        ):  # fmt: skip
+            return None
+        vectors = self.vector.keys() | other.vector.keys()
+        scalars = self.scalar.keys() | other.scalar.keys()
+        found = {key for key in vectors if self.lanes(*key) != other.lanes(*key)}
+        return found | {("s", n) for n in scalars if self.word(n) != other.word(n)}
+
+    def joined(self, other: State, place: int) -> State:
+        """A wave of which both are cases: what they disagree on is unknown. `place` names it."""
+        t = self.terms
+
+        def one(name: object, a: int, b: int) -> int:
+            return a if a == b else t.make("joined", place, name)
+
+        def row(name: object, a: Lanes, b: Lanes) -> Lanes:
+            pairs = enumerate(zip(a, b, strict=True))
+            return tuple(one((name, lane), x, y) for lane, (x, y) in pairs)
+
+        vectors = self.vector.keys() | other.vector.keys()
+        scalars = self.scalar.keys() | other.scalar.keys()
+        return replace(
+            self,
+            at=place,
+            vector={k: row(k, self.lanes(*k), other.lanes(*k)) for k in vectors},
+            scalar={n: one(("s", n), self.word(n), other.word(n)) for n in scalars},
+            active=row("exec", self.active, other.active),
+            scc=one("scc", self.scc, other.scc),
+            mode=one("mode", self.mode, other.mode),
+            memory=one("memory", self.memory, other.memory),
+            lds=one("lds", self.lds, other.lds),
+            events=[],
+            assumed={},
+        )
+
     def event(self, *key: object) -> int:
         """Notes something visible; it becomes a term like any other."""
         term = self.terms.make(*key)

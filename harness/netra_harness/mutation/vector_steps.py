@@ -264,10 +264,13 @@ def _readfirstlane(state: State, parsed: Parsed) -> None:
 
 def _readlane(state: State, parsed: Parsed) -> None:
     target, source, lane = parsed.operands
-    number = state.terms.value(state.words(lane)[0])
+    chosen = state.words(lane)[0]
+    number = state.terms.value(chosen)
+    row = state.lanes(source.file, source.first)  # EXEC does not matter
     if number is None:
-        raise Unprovable("v_readlane of a computed lane")
-    state.set_words(target, [state.source(source)[0][number % state.width]])
+        state.set_words(target, [state.terms.make("v_readlane_b32", chosen, *row)])
+    else:
+        state.set_words(target, [row[number % state.width]])
 
 
 def _writelane(state: State, parsed: Parsed) -> None:
