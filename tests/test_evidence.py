@@ -102,7 +102,7 @@ def test_the_results_say_all_that_the_design_asks(root: Path) -> None:
     assert "clang" in oracle["toolchain"] and oracle["host"]["cpu"] and oracle["harness"]["sha256"]
     cases = {case["case"]: case for case in oracle["details"]["cases"]}
     worst = cases["n300"]["worst"]["dst vs deployed"]
-    assert worst["value"] == 0 and worst["got"] == worst["want"] and "0x" in worst["got"]
+    assert worst == {"metric": "bitwise", "value": 0}
     assert oracle["details"]["replays"] >= evidence.REPLAYS
     words = oracle["rerun"].split()
     assert words[0] == "netra-harness" and run(*words[1:], command=harness)
@@ -330,3 +330,30 @@ def test_revalidate_records_what_a_change_made_stale(root: Path, llvm_bin: Path)
     assert [r.kind for r in failed] == ["oracle"]
     case = failed[0].details["cases"][0]
     assert not case["passed"] and "dst differs from" in case["failures"][0]["text"]
+    worst = case["worst"]["dst vs deployed"]
+    assert worst["value"] > 0 and worst["got"] != worst["want"] and "(0x" in worst["want"]
+
+
+def test_runs_of_a_server_are_recorded(root: Path) -> None:
+    """The three results of a toggle, from one file; the hashes are those of the built kernel."""
+    built = load(root=root)[0]
+    from netra_catalog.hashes import of_tactic
+
+    runs = []
+    for pair in range(6):
+        for place, arm in enumerate(("off", "on") if pair % 2 else ("on", "off")):
+            runs.append({
+                "arm": arm, "process": f"{pair} {place}", "throughput": 110 if arm == "on" else 100,
+                "requests": 4, "completed": 4, "errors": 0, "output_tokens": 9,
+                "expected_tokens": 9,
+                "artefacts": of_tactic(built)["objects"] if arm == "on" else {},
+            })
+    device = {"arch": "gfx950", "name": "a GPU", "cu_count": 256, "wave_size": 64}
+    Path("runs.json").write_text(json.dumps(
+        {"device": device, "server": "one", "workload": "two", "runs": runs}
+    ))
+    text = run("bench", GAIN, "--system", "runs.json", "--record", command=harness).output
+    assert "system, ratio 0.9091" in text and text.count("recorded results/") == 3
+    form = document("promote", GAIN)
+    assert {h["rung"] for h in form["held"]} >= {"toggle", "order reversal", "invariants"}
+    assert form["maturity"] == "simulated"  # the rungs below are missing

@@ -14,7 +14,7 @@ from netra_catalog.paths import ARCHES
 from rich.console import Console
 from rich.table import Table
 
-from netra_harness import cli_captures, cli_evidence, record
+from netra_harness import cli_bench, cli_captures, cli_evidence, record
 from netra_harness import report as reporting
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
@@ -256,5 +256,8 @@ def mutate(
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-for _command in [*cli_captures.commands(_SEED, _JSON), *cli_evidence.commands(_SEED, _JSON)]:
+for _command in [
+    *cli_captures.commands(_SEED, _JSON), *cli_evidence.commands(_SEED, _JSON),
+    *cli_bench.commands(_SEED, _JSON, _RECORD),
+]:
     main.add_command(_command)

@@ -7,7 +7,7 @@ arrays where they lie.
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
 from netra_sim.hip import Hip as Launching
@@ -83,6 +83,22 @@ class Hip(Launching):
 
     def stream_synchronize(self, stream: int) -> None:
         self.call("hipStreamSynchronize", c_void_p(stream))
+
+    def event(self) -> int:
+        return self._handle("hipEventCreate")
+
+    def event_record(self, event: int, stream: int) -> None:
+        self.call("hipEventRecord", c_void_p(event), c_void_p(stream))
+
+    def event_destroy(self, event: int) -> None:
+        self.call("hipEventDestroy", c_void_p(event))
+
+    def seconds_between(self, start: int, end: int) -> float:
+        """Device time between two recorded events; waits for the second."""
+        self.call("hipEventSynchronize", c_void_p(end))
+        milliseconds = c_float()
+        self.call("hipEventElapsedTime", byref(milliseconds), c_void_p(start), c_void_p(end))
+        return milliseconds.value / 1e3
 
     def begin_capture(self, stream: int) -> None:
         self.call("hipStreamBeginCapture", c_void_p(stream), c_int(_CAPTURE_THREAD_LOCAL))

@@ -80,6 +80,15 @@ class Keeping:
         """Writes what `mutate` found of one tactic."""
         return self._kept([_mutation(fates, settings, self.taken)] if self.kinds else [])
 
+    def put(
+        self, tactic: Tactic, kind: str, verdict: str, on: Mapping[str, Any], seed: int,
+        words: Sequence[str], details: Mapping[str, Any],
+    ) -> list[Result]:
+        """Writes a result of another kind, when anything is to be kept."""
+        if not self.kinds:
+            return []
+        return self._kept([put(tactic, kind, verdict, self.taken, on, seed, words, details)])
+
     def _kept(self, results: list[Result]) -> list[Result]:
         self.written += results
         return results
@@ -159,11 +168,8 @@ def device(results: Sequence[CaseResult], of: TacticReport) -> dict[str, Any]:
 
 def _case(r: CaseResult) -> dict[str, Any]:
     form: dict[str, Any] = {
-        "case": r.case, "passed": r.passed, "arms": r.arms, "against": r.against,
-        "worst": {
-            key: {k: v for k, v in entry.items() if k not in ("output", "against")}
-            for key, entry in r.worst.items()
-        },
+        "case": r.case, "passed": r.passed, "arms": r.arms,
+        "worst": {key: _worst(entry) for key, entry in r.worst.items()},
     }  # fmt: skip
     if r.failures:
         form["failures"] = [
@@ -171,6 +177,12 @@ def _case(r: CaseResult) -> dict[str, Any]:
             for f in r.failures
         ]  # fmt: skip
     return form
+
+
+def _worst(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The worst element of an output with its bits; where all are right there is none."""
+    keys = ("metric", "value", "index", "got", "want") if entry["value"] else ("metric", "value")
+    return {key: entry[key] for key in keys}
 
 
 def _watched(r: CaseResult) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def run_case(
     try:
         with Buffers(device.hip, band) as buffers:
             try:
-                _Run(tactic, oracle, case, device, options, buffers, result).all()
+                CaseRun(tactic, oracle, case, device, options, buffers, result).all()
             except HipError as error:
                 result.note_findings(device.hip.watched())
                 result.failures.append(_fault(device, error, result, buffers.text()))
@@ -97,7 +97,9 @@ def _fault(device: Device, error: HipError, result: CaseResult, buffers: str) ->
 
 
 @dataclass
-class _Run:
+class CaseRun:
+    """One case on one device, with its buffers; `all` is what `run_case` does."""
+
     tactic: Tactic
     oracle: ModuleType
     case: Case

@@ -64,6 +64,13 @@ def mutant(job: Job) -> Answer:
     return dict(run_mutant(job, _device(job["device"], job["arch"]), job["seed"]))
 
 
+def bench(job: Job) -> Answer:
+    """Times one case of one tactic or, `other` being given, of two by turns."""
+    from netra_harness.bench import measure
+
+    return measure(job, _device(job["device"], job["arch"]))
+
+
 def gpus(_job: Job) -> Answer:
     """Architectures of the GPUs that are present."""
     from netra_harness.device import gpu_arches
@@ -81,7 +88,9 @@ def call(job: Job) -> Answer:
     return answer
 
 
-_DO: dict[str, Callable[[Job], Answer]] = {"run": run, "mutant": mutant, "gpus": gpus, "call": call}
+_DO: dict[str, Callable[[Job], Answer]] = {
+    "run": run, "mutant": mutant, "bench": bench, "gpus": gpus, "call": call,
+}
 _devices: dict[tuple[str, str], Any] = {}
 
 
