@@ -82,10 +82,21 @@ ROWS: list[tuple[str, str, int | None]] = [
     ("v_mov_b32 v141, 0;v_lshrrev_b64 v[142:143], v16, v[140:141];add 210 142 16", "v142", 0),
     ("v_mov_b32 v144, 0;v_ashrrev_i64 v[146:147], 40, v[144:145];add 210 147 16", "v147", 0),
     ("v_lshlrev_b64 v[148:149], v150, v[16:17];add 210 148 16", "v148", 0),
-    ("s_mov_b32 s53, 0;s_lshl_b64 s[54:55], s[52:53], 1;s_add_u32 s66, s55, 1", "s55", None),
+    ("s_mov_b32 s53, 0;s_lshl_b64 s[54:55], s[52:53], 28;s_add_u32 s66, s55, 1", "s55", None),
+    ("s_mov_b32 s53, 0;s_lshl_b64 s[54:55], s[52:53], 7;s_add_u32 s66, s55, 1", "", None),
     ("s_mov_b32 s56, 0;s_lshl_b64 s[58:59], s[56:57], 1;s_add_u32 s66, s58, 1", "", None),
     ("s_mov_b32 s69, 0;s_lshr_b64 s[70:71], s[68:69], 32;s_add_u32 s66, s70, 1", "", None),
-    ("s_mov_b32 s72, 0;s_ashr_i64 s[74:75], s[72:73], 8;s_add_u32 s66, s74, 1", "s74", None),
+    ("s_mov_b32 s72, 0;s_ashr_i64 s[74:75], s[72:73], 28;s_add_u32 s66, s74, 1", "s74", None),
+    ("s_mov_b32 s72, 0;s_ashr_i64 s[74:75], s[72:73], 8;s_add_u32 s66, s74, 1", "", None),
+    ("s_mov_b32 s72, 0;s_ashr_i64 s[74:75], s[72:73], 40;s_add_u32 s66, s75, 1", "s75", None),
+    ("s_mov_b32 s76, 0;s_lshr_b64 s[76:77], s[76:77], 7;s_cmp_lg_u32 s76, 0;"
+     "s_cbranch_scc1 .Lz;.Lz:", "", None),
+    # A compare is no use yet; what asks SCC is.
+    ("s_cmp_eq_u32 s78, 0;s_mov_b32 s40, 0", "", None),
+    ("s_cmp_eq_u32 s79, 0;s_cbranch_scc1 .Lw;.Lw:", "scc", None),
+    ("s_cmp_eq_u32 s80, 0;s_cselect_b32 s81, -1, 0;s_or_b32 s81, s81, -1;s_add_u32 s40, s81, 1",
+     "", None),
+    ("s_cmp_eq_u32 s82, 0;s_cselect_b32 s83, 1, 2;s_add_u32 s40, s83, 1", "s83", None),
     # Scalars, SCC, VCC, M0.
     ("s_add_u32 s40, s44, 1", "s44", None),
     ("s_mov_b32 s40, s45", "", None),
@@ -141,7 +152,7 @@ def test_uses_are_told_and_copies_are_not(
 
 @pytest.mark.parametrize(
     ("text", "register"),
-    [("s_cselect_b32 s40, 1, 2", "scc"), ("s_cbranch_vccz .Lx;.Lx:", "vcc_lo"),
+    [("s_addc_u32 s40, s4, s4", "scc"), ("s_cbranch_vccz .Lx;.Lx:", "vcc_lo"),
      ("s_cbranch_scc1 .Ly;.Ly:", "scc"), ("s_movrels_b32 s40, s4", "m0")],
 )  # fmt: skip
 def test_flags_are_undefined_at_the_start(

@@ -22,7 +22,9 @@ ROWS: list[tuple[str, str]] = [
     ("load v20 v1 4092;add 21 20 16", "v20"),  # lane 0 reads defined bytes, the others do not
     ("load v20 v1 4096;v_mov_b32 v21, v20;add 22 21 16", "v21"),
     ("load v20 v1 4096;v_and_b32 v20, 0, v20;add 21 20 16", ""),
-    ("load v20 v1 4096;v_readfirstlane_b32 s20, v20;nothing;s_cmp_eq_u32 s20, 0", "s20"),
+    ("load v20 v1 4096;v_readfirstlane_b32 s20, v20;nothing;s_cmp_eq_u32 s20, 0", ""),
+    ("load v20 v1 4096;v_readfirstlane_b32 s20, v20;nothing;s_cmp_eq_u32 s20, 0;"
+     "s_cbranch_scc1 .Lx;.Lx:", "scc"),
     ("load v20 v1 4096;global v20 4", "v20"),  # as an address
     # Written by the kernel itself, bytes of it and all of it.
     ("store v1 v16 4096;load v20 v1 4096;add 21 20 16", ""),

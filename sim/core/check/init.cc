@@ -142,6 +142,8 @@ class Init : public Observer {
     return f.insn->row && r.slot != kImplicit && r.slot != kAccumulator && r.slot == (f.insn->row->slots && f.insn->row->slot[0].role & kWrite ? 1 : 0);
   }
 
+  // Of a number, a part may be of no use; here less than a byte is defined.
+  static bool mostly(uint32_t bits) { return std::popcount(bits) > 24; }
   static uint8_t bytes_with(uint32_t bits) {
     return static_cast<uint8_t>((bits & 0xff) != 0) | static_cast<uint8_t>((bits & 0xff00) != 0) << 1 |
            static_cast<uint8_t>((bits & 0xff0000) != 0) << 2 | static_cast<uint8_t>((bits >> 24) != 0) << 3;
@@ -226,7 +228,9 @@ class Init : public Observer {
         if (r.file == File::scalar) {
           // A mask or a flag with one bit undefined decides wrongly; of a number, part may be unused.
           const uint32_t bits = s.s[r.index + d];
-          if (bits == ~0u || (bits && (r.slot == kImplicit || f.is(kIsBranch)))) report_scalar(w, s, i, r.index + d);
+          // Compilers compare ahead of knowing whether the answer is wanted: whoever asks SCC is told.
+          if (mostly(bits) && f.is(kIsSalu) && f.writes == 1 && f.written[0].index == kScc) scc_out_ = ~0u;
+          else if (mostly(bits) || (bits && (r.slot == kImplicit || f.is(kIsBranch)))) report_scalar(w, s, i, r.index + d);
           else if (bits) scalar_out_[0] = scalar_out_[1] = ~0u;
           continue;
         }
@@ -251,7 +255,7 @@ class Init : public Observer {
     for (int k = 0; k < f.reads; ++k) {
       const Ref& r = f.read[k];
       const bool scalar = r.file == File::scalar;
-      if (sum && scalar && s.s[r.index] == ~0u) {
+      if (sum && scalar && mostly(s.s[r.index])) {
         report_scalar(w, s, i, r.index);
         continue;
       }
@@ -286,7 +290,8 @@ class Init : public Observer {
   void scalars(Wave& w, WaveShadow& s, const Insn& i, const Facts& f) {
     const std::string_view n = mnemonic_of(i);
     const auto has = [&](const char* part) { return n.find(part) != n.npos; };
-    for (int k = 0; k < f.reads; ++k)
+    const bool selects = has("cselect") || has("cmov"), unknown = selects && s.s[kScc];
+    for (int k = 0; k < f.reads && !selects; ++k)
       if (f.read[k].slot == kImplicit && s.s[f.read[k].index]) report_scalar(w, s, i, f.read[k].index);
     const bool exec_op = exec_operation(i), move = has("mov") || has("cselect");
     const bool is_and = has("and"), is_or = !is_and && !has("xor") && !has("xnor") && (has("_or") || has("nor"));
@@ -308,6 +313,7 @@ class Init : public Observer {
       if (is_and) u &= ~((~x & ~ux) | (~y & ~uy)), r = has("nand") ? ~(x & y) : x & y;
       else if (is_or) u &= ~((x & ~ux) | (y & ~uy)), r = has("nor") ? ~(x | y) : x | y;
       else if (bitwise) r = x ^ y;
+      else if (unknown) u = has("cselect") && x == y && !ux && !uy ? 0 : ~0u;
       else if (has("cselect")) u = w.scc ? ux : uy;
       else if (has("cmov")) u = w.scc ? ux : bits_of(s, i.op[0], d);
       else if (!move && !has("s_not")) u = u ? ~0u : 0;
@@ -315,8 +321,8 @@ class Init : public Observer {
       all |= u;
       scalar_out_[d] = u;
     }
-    if (dwords == 2 && (has("lshl") || has("lshr") || has("ashr") || has("bfe"))) {
-      shifted_pair(w, s, i, has("lshl"), has("ashr"));
+    if (has("lshl_") || has("lshr_") || has("ashr_") || has("bfe_")) {
+      shifted(w, s, i, dwords);
       all = scalar_out_[0] | scalar_out_[1];
     }
     if (!move && all && !one) scc_out_ = ~0u;
@@ -331,15 +337,27 @@ class Init : public Observer {
     if (!has("wrexec")) scalar_out_[0] = scalar_out_[1] = 0;   // D is the old EXEC
     scc_out_ = 0;
   }
-  // Shifts of a register pair carry what is undefined from one half to the other.
-  void shifted_pair(const Wave& w, const WaveShadow& s, const Insn& i, bool left, bool arithmetic) {
-    const bool low = bits_of(s, i.op[1], 0), high = bits_of(s, i.op[1], 1), amount = bits_of(s, i.op[2], 0);
-    const bool bit_field = !left && !arithmetic && mnemonic_of(i).find("bfe") != std::string_view::npos;
-    const bool far = !amount && !bit_field && (read_scalar(w, i.op[2], 0) & 63) >= 32;
-    const bool in_low = far ? !left && high : low || (!left && high);
-    const bool in_high = far ? left ? low : arithmetic && high : high || (left && low) || (bit_field && low);
-    scalar_out_[0] = amount || in_low ? ~0u : 0;
-    scalar_out_[1] = amount || in_high ? ~0u : 0;
+  // What is undefined moves with the bits; an undefined sign comes in as often as it is shifted.
+  void shifted(const Wave& w, const WaveShadow& s, const Insn& i, uint32_t dwords) {
+    const std::string_view n = mnemonic_of(i);
+    const bool left = n.find("lshl") != n.npos, field = n.find("bfe") != n.npos;
+    const bool is_signed = n.find("_i32") != n.npos || n.find("_i64") != n.npos;
+    const uint32_t width = 32 * dwords, how = read_scalar(w, i.op[2], 0);
+    uint64_t u = bits_of(s, i.op[1], 0);
+    if (dwords == 2) u |= static_cast<uint64_t>(bits_of(s, i.op[1], 1)) << 32;
+    if (bits_of(s, i.op[2], 0)) {
+      u = ~0ull;
+    } else if (left) {
+      u <<= how & (width - 1);
+    } else {
+      // A field is `count` bits from `from`; a plain shift takes all that is there.
+      const uint32_t from = how & (width - 1), count = field ? std::min(how >> 16 & 127, width - from) : width - from;
+      const uint64_t mask = count >= 64 ? ~0ull : (1ull << count) - 1;
+      u = u >> from & mask;
+      if (is_signed && count && u >> (count - 1) & 1) u |= ~mask;
+    }
+    scalar_out_[0] = static_cast<uint32_t>(u);
+    scalar_out_[1] = dwords == 2 ? static_cast<uint32_t>(u >> 32) : 0;
   }
   static uint32_t bits_of(const WaveShadow& s, const Operand& o, uint32_t dword) {
     return o.kind == Kind::sgpr && o.index != kNull ? s.s[o.index + dword] : 0;
@@ -388,7 +406,7 @@ class Init : public Observer {
       if (!address && !f.is(kIsAtomic)) continue;
       for (uint32_t d = 0; d < r.count; ++d) {
         if (r.file == File::scalar) {
-          if (s.s[r.index + d] == ~0u) report_scalar(w, s, i, r.index + d);
+          if (mostly(s.s[r.index + d])) report_scalar(w, s, i, r.index + d);
           continue;
         }
         for (uint64_t m = lanes_.read; m; m &= m - 1) {
