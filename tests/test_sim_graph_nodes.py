@@ -6,41 +6,21 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
+from ctypes import byref, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
 import pytest
-from netra_sim.hip import Hip, HipError
+from netra_sim.hip import Hip
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "fixtures"))
 
 import sim_kernels  # noqa: E402
+from sim_graphs import HOST_FUNCTION, Fill, Host, Params, kinds, node, refused  # noqa: E402
 
 Assemble = Callable[..., Path]
-HOST_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p)
-INVALID_VALUE, NOT_SUPPORTED = 1, 801
+INVALID_VALUE = 1
 KERNEL, MEMCPY, MEMSET, HOST, EMPTY = 0, 1, 2, 3, 5
 D2D = 3
-
-
-class Params(ctypes.Structure):
-    """hipKernelNodeParams."""
-
-    _fields_ = [("block", c_uint * 3), ("extra", c_void_p), ("func", c_void_p),
-                ("grid", c_uint * 3), ("params", c_void_p), ("lds", c_uint)]
-
-
-class Fill(ctypes.Structure):
-    """hipMemsetParams."""
-
-    _fields_ = [("dst", c_void_p), ("element", c_uint), ("height", c_size_t),
-                ("pitch", c_size_t), ("value", c_uint), ("width", c_size_t)]
-
-
-class Host(ctypes.Structure):
-    """hipHostNodeParams."""
-
-    _fields_ = [("fn", HOST_FUNCTION), ("data", c_void_p)]
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +38,6 @@ def graph(hip: Hip) -> Iterator[c_void_p]:
     hip.call("hipGraphDestroy", made)
 
 
-def refused(hip: Hip, code: int, function: str, *args: object) -> str:
-    with pytest.raises(HipError) as caught:
-        hip.call(function, *args)
-    assert caught.value.code == code, str(caught.value)
-    return caught.value.detail
-
-
-def node(
-    hip: Hip, function: str, graph: c_void_p, after: list[c_void_p], *args: object
-) -> c_void_p:
-    made = c_void_p()
-    listed = (c_void_p * len(after))(*after) if after else None
-    hip.call(function, byref(made), graph, listed, c_size_t(len(after)), *args)
-    return made
-
-
 def run(hip: Hip, graph: c_void_p, times: int = 1) -> None:
     made = c_void_p()
     hip.call("hipGraphInstantiate", byref(made), graph, None, None, c_size_t(0))
@@ -86,15 +50,6 @@ def run(hip: Hip, graph: c_void_p, times: int = 1) -> None:
 def depend(hip: Hip, graph: c_void_p, first: c_void_p, then: c_void_p) -> None:
     hip.call("hipGraphAddDependencies", graph, (c_void_p * 1)(first), (c_void_p * 1)(then),
              c_size_t(1))
-
-
-def kinds(hip: Hip, nodes: list[c_void_p]) -> list[int]:
-    found = []
-    for made in nodes:
-        kind = c_int(-1)
-        hip.call("hipGraphNodeGetType", made, byref(kind))
-        found.append(kind.value)
-    return found
 
 
 def test_nodes_of_every_kind(hip: Hip, assemble: Assemble, graph: c_void_p) -> None:
@@ -160,7 +115,9 @@ def test_node_errors(hip: Hip, graph: c_void_p) -> None:
         (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 3, 1, 0, 0, 4))),
         (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 1, 0, 0, 17))),
         (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 0, 0, 0, 4))),
-        (NOT_SUPPORTED, "hipGraphAddMemsetNode", byref(Fill(data, 1, 2, 32, 0, 4))),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 2, 12, 0, 4))),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 4, 2, 18, 0, 4))),
+        (INVALID_VALUE, "hipGraphAddMemsetNode", byref(Fill(data, 1, 3, 32, 0, 4))),
         (INVALID_VALUE, "hipGraphAddMemcpyNode1D", *whole, c_size_t(0), D2D),
         (INVALID_VALUE, "hipGraphAddMemcpyNode1D", *whole, c_size_t(65), D2D),
         (21, "hipGraphAddMemcpyNode1D", *whole, c_size_t(4), 9),

@@ -45,6 +45,9 @@ enum hipError_t : int32_t {
   hipErrorIllegalState = 401,
   hipErrorNotFound = 500,
   hipErrorNotReady = 600,
+  hipErrorHostMemoryAlreadyRegistered = 712,
+  hipErrorHostMemoryNotRegistered = 713,
+  hipErrorCooperativeLaunchTooLarge = 720,
   hipErrorIllegalAddress = 700,
   hipErrorContextIsDestroyed = 709,
   hipErrorLaunchFailure = 719,
@@ -95,7 +98,22 @@ enum hipGraphNodeType : int32_t {
   hipGraphNodeTypeMemcpy = 1,
   hipGraphNodeTypeMemset = 2,
   hipGraphNodeTypeHost = 3,
+  hipGraphNodeTypeGraph = 4,
   hipGraphNodeTypeEmpty = 5,
+  hipGraphNodeTypeWaitEvent = 6,
+  hipGraphNodeTypeEventRecord = 7,
+  hipGraphNodeTypeMemAlloc = 10,
+  hipGraphNodeTypeMemFree = 11,
+};
+
+enum hipGraphExecUpdateResult : int32_t {
+  hipGraphExecUpdateSuccess = 0,
+  hipGraphExecUpdateError = 1,
+  hipGraphExecUpdateErrorTopologyChanged = 2,
+  hipGraphExecUpdateErrorNodeTypeChanged = 3,
+  hipGraphExecUpdateErrorFunctionChanged = 4,
+  hipGraphExecUpdateErrorParametersChanged = 5,
+  hipGraphExecUpdateErrorNotSupported = 6,
 };
 
 enum hipPointer_attribute : int32_t {

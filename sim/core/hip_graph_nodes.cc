@@ -8,13 +8,6 @@
 namespace netra::hip {
 namespace {
 
-hipError_t no_such_graph() { return fail(hipErrorInvalidValue, "the graph does not exist"); }
-
-bool has(const Graph& graph, const Node* node) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const auto& own) { return own.get() == node; });
-}
-
 bool comes_after(const Node* node, const Node* other) {
   std::set<const Node*> seen;
   std::vector<const Node*> left = {node};
@@ -73,31 +66,19 @@ hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t* out, hipGraph_t graph,
                                    const hipGraphNode_t* after, size_t count, void* dst,
                                    const void* src, size_t bytes, hipMemcpyKind kind) {
   return api("hipGraphAddMemcpyNode1D", [&] {
-    const CopyOp op{dst, src, bytes, kind};
-    if (bytes == 0) return fail(hipErrorInvalidValue, "the copy is empty");
-    const hipError_t code = check_copy(op);
+    CopyOp op;
+    const hipError_t code = from_copy(dst, src, bytes, kind, &op);
     std::lock_guard lock(Runtime::get().mutex);
     return code == hipSuccess ? add(out, graph, after, count, op) : code;
   });
 }
 
-// One row only: a fill of several would be several operations here.
 hipError_t hipGraphAddMemsetNode(hipGraphNode_t* out, hipGraph_t graph,
                                  const hipGraphNode_t* after, size_t count,
                                  const hipMemsetParams* params) {
   return api("hipGraphAddMemsetNode", [&] {
-    if (params == nullptr) return fail(hipErrorInvalidValue, "the parameters are null");
-    if (params->elementSize != 1 && params->elementSize != 2 && params->elementSize != 4) {
-      return fail(hipErrorInvalidValue, "elements have 1, 2 or 4 bytes");
-    }
-    if (params->height == 0 || params->width == 0) {
-      return fail(hipErrorInvalidValue, "the fill is empty");
-    }
-    if (params->height != 1) {
-      return fail(hipErrorNotSupported, "the simulator has no fills of several rows");
-    }
-    const FillOp op{params->dst, params->value, params->elementSize, params->width};
-    const hipError_t code = check_fill(op);
+    FillOp op;
+    const hipError_t code = from_params(params, &op);
     std::lock_guard lock(Runtime::get().mutex);
     return code == hipSuccess ? add(out, graph, after, count, op) : code;
   });
@@ -106,11 +87,42 @@ hipError_t hipGraphAddMemsetNode(hipGraphNode_t* out, hipGraph_t graph,
 hipError_t hipGraphAddHostNode(hipGraphNode_t* out, hipGraph_t graph, const hipGraphNode_t* after,
                                size_t count, const hipHostNodeParams* params) {
   return api("hipGraphAddHostNode", [&] {
-    if (params == nullptr || params->fn == nullptr) {
-      return fail(hipErrorInvalidValue, "the parameters or the function are null");
-    }
+    HostOp op;
+    const hipError_t code = from_params(params, &op);
     std::lock_guard lock(Runtime::get().mutex);
-    return add(out, graph, after, count, HostOp{params->fn, params->userData});
+    return code == hipSuccess ? add(out, graph, after, count, op) : code;
+  });
+}
+
+// The node gets a copy of the child as it is now.
+hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* out, hipGraph_t graph,
+                                     const hipGraphNode_t* after, size_t count, hipGraph_t child) {
+  return api("hipGraphAddChildGraphNode", [&] {
+    std::lock_guard lock(Runtime::get().mutex);
+    const Graph* inner = find_graph(child);
+    if (inner == nullptr) return no_such_graph();
+    return add(out, graph, after, count, ChildOp{clone(*inner)});
+  });
+}
+
+hipError_t hipGraphAddEventRecordNode(hipGraphNode_t* out, hipGraph_t graph,
+                                      const hipGraphNode_t* after, size_t count,
+                                      hipEvent_t event) {
+  return api("hipGraphAddEventRecordNode", [&] {
+    auto found = find_event(event);
+    if (found == nullptr) return fail(hipErrorInvalidValue, "the event does not exist");
+    std::lock_guard lock(Runtime::get().mutex);
+    return add(out, graph, after, count, EventRecordOp{std::move(found)});
+  });
+}
+
+hipError_t hipGraphAddEventWaitNode(hipGraphNode_t* out, hipGraph_t graph,
+                                    const hipGraphNode_t* after, size_t count, hipEvent_t event) {
+  return api("hipGraphAddEventWaitNode", [&] {
+    auto found = find_event(event);
+    if (found == nullptr) return fail(hipErrorInvalidValue, "the event does not exist");
+    std::lock_guard lock(Runtime::get().mutex);
+    return add(out, graph, after, count, EventWaitOp{std::move(found)});
   });
 }
 
@@ -144,6 +156,45 @@ hipError_t hipGraphAddDependencies(hipGraph_t handle, const hipGraphNode_t* from
     if (why.empty()) return hipSuccess;
     for (size_t k = 0; k + 1 < i; ++k) to[k]->after.pop_back();
     return fail(hipErrorInvalidValue, "dependency " + std::to_string(i - 1) + why);
+  });
+}
+
+// to[i] no longer comes after from[i]. All or nothing.
+hipError_t hipGraphRemoveDependencies(hipGraph_t handle, const hipGraphNode_t* from,
+                                      const hipGraphNode_t* to, size_t count) {
+  return api("hipGraphRemoveDependencies", [&] {
+    std::lock_guard lock(Runtime::get().mutex);
+    const Graph* graph = find_graph(handle);
+    if (graph == nullptr) return no_such_graph();
+    if (count != 0 && (from == nullptr || to == nullptr)) {
+      return fail(hipErrorInvalidValue, "a list of nodes is null");
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const bool known = has(*graph, from[i]) && has(*graph, to[i]);
+      if (known && std::count(to[i]->after.begin(), to[i]->after.end(), from[i]) != 0) continue;
+      return fail(hipErrorInvalidValue, "dependency " + std::to_string(i) + " does not exist");
+    }
+    for (size_t i = 0; i < count; ++i) {
+      auto& after = to[i]->after;
+      after.erase(std::remove(after.begin(), after.end(), from[i]), after.end());
+    }
+    return hipSuccess;
+  });
+}
+
+// Executable graphs that were made of the node's graph keep what the node did.
+hipError_t hipGraphDestroyNode(hipGraphNode_t handle) {
+  return api("hipGraphDestroyNode", [&] {
+    std::lock_guard lock(Runtime::get().mutex);
+    Graph* graph = graph_with(handle);
+    if (graph == nullptr) return no_such_node();
+    for (const auto& node : graph->nodes) {
+      auto& after = node->after;
+      after.erase(std::remove(after.begin(), after.end(), handle), after.end());
+    }
+    graph->nodes.erase(std::find_if(graph->nodes.begin(), graph->nodes.end(),
+                                    [&](const auto& own) { return own.get() == handle; }));
+    return hipSuccess;
   });
 }
 

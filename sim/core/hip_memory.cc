@@ -39,6 +39,25 @@ hipError_t check_range(const char* what, const void* pointer, uint64_t bytes, bo
   return hipSuccess;
 }
 
+// The allocation itself; capture rules are the callers'.
+hipError_t allocate_now(Device& device, void** out, size_t size, RegionKind kind,
+                        const char* label) {
+  Runtime& rt = Runtime::get();
+  std::lock_guard lock(rt.mutex);
+  const bool counted = kind == RegionKind::device;
+  if (counted && size > device.target->memory_bytes - device.used) {
+    return fail(hipErrorOutOfMemory, std::to_string(size) + " bytes asked for, " +
+                                         std::to_string(device.target->memory_bytes -
+                                                        device.used) + " are free");
+  }
+  const uint64_t base = rt.memory.allocate(size, kind, device.index, label);
+  if (base == 0) return fail(hipErrorOutOfMemory, "the host refused the memory");
+  if (counted) device.used += size;
+  if (counted && rt.options.checked) rt.memory.track(base);
+  *out = reinterpret_cast<void*>(base);
+  return hipSuccess;
+}
+
 hipError_t allocate(void** out, size_t size, RegionKind kind, const char* label) {
   Device* device = nullptr;
   if (out == nullptr) return fail(hipErrorInvalidValue, "the result pointer is null");
@@ -46,45 +65,93 @@ hipError_t allocate(void** out, size_t size, RegionKind kind, const char* label)
   hipError_t code = need_device(&device);
   if (code == hipSuccess) code = forbid_during_strict_capture(label);
   if (code != hipSuccess || size == 0) return code;   // HIP gives null for nothing, and no error
-  Runtime& rt = Runtime::get();
-  std::lock_guard lock(rt.mutex);
-  const bool counted = kind == RegionKind::device;
-  if (counted && size > device->target->memory_bytes - device->used) {
-    return fail(hipErrorOutOfMemory, std::to_string(size) + " bytes asked for, " +
-                                         std::to_string(device->target->memory_bytes -
-                                                        device->used) + " are free");
-  }
-  const uint64_t base = rt.memory.allocate(size, kind, device->index, label);
-  if (base == 0) return fail(hipErrorOutOfMemory, "the host refused the memory");
-  if (counted) device->used += size;
-  if (counted && rt.options.checked) rt.memory.track(base);
-  *out = reinterpret_cast<void*>(base);
-  return hipSuccess;
+  return allocate_now(*device, out, size, kind, label);
 }
 
-// Frees after everything that runs on the device, as HIP does.
-hipError_t release(void* pointer, RegionKind kind, const char* label) {
-  Device* device = nullptr;
-  hipError_t code = need_device(&device);
-  if (code == hipSuccess) code = forbid_during_strict_capture(label);
-  if (code != hipSuccess || pointer == nullptr) return code;
-  Runtime& rt = Runtime::get();
-  const auto table = rt.memory.table();
+// The region that begins at a pointer, or why it cannot be freed as one of this kind.
+hipError_t find_allocation(const void* pointer, RegionKind kind, Region* out) {
+  const auto table = Runtime::get().memory.table();
   const Region* region = Memory::find(*table, address(pointer));
-  if (region == nullptr || region->base != address(pointer) || region->kind != kind) {
+  if (region == nullptr || region->base != address(pointer) || region->kind != kind ||
+      region->foreign) {
     return fail(hipErrorInvalidValue,
                 hex(address(pointer)) + " is not the start of a live " +
                     (kind == RegionKind::device ? "hipMalloc" : "hipHostMalloc") +
                     " allocation: it is " + Memory::describe(*table, address(pointer)));
   }
-  Device& owner = *rt.devices[region->device];
+  *out = *region;
+  return hipSuccess;
+}
+
+// Frees after everything that runs on the device, as HIP does.
+hipError_t release_now(void* pointer, RegionKind kind) {
+  Region region;
+  const hipError_t code = find_allocation(pointer, kind, &region);
+  if (code != hipSuccess) return code;
+  Runtime& rt = Runtime::get();
+  Device& owner = *rt.devices[region.device];
   std::lock_guard work(owner.work);
   std::lock_guard lock(rt.mutex);
   if (!rt.memory.release(address(pointer))) {
     return fail(hipErrorInvalidValue, "another thread has freed this allocation");
   }
-  if (kind == RegionKind::device) owner.used -= region->size;
+  if (kind == RegionKind::device) owner.used -= region.size;
   return hipSuccess;
+}
+
+hipError_t release(void* pointer, RegionKind kind, const char* label) {
+  Device* device = nullptr;
+  hipError_t code = need_device(&device);
+  if (code == hipSuccess) code = forbid_during_strict_capture(label);
+  if (code != hipSuccess || pointer == nullptr) return code;
+  return release_now(pointer, kind);
+}
+
+// hipMallocAsync. In a capture the graph gets a node, and the memory lives with it.
+hipError_t allocate_async(void** out, size_t size, hipStream_t handle) {
+  if (out == nullptr) return fail(hipErrorInvalidValue, "the result pointer is null");
+  *out = nullptr;
+  std::shared_ptr<Stream> stream;
+  const hipError_t code = find_stream(handle, &stream);
+  if (code != hipSuccess || size == 0) return code;
+  Device& device = *Runtime::get().devices[stream->device];
+  void* base = nullptr;
+  hipError_t made = allocate_now(device, &base, size, RegionKind::device, "hipMallocAsync");
+  if (made != hipSuccess) return made;
+  auto memory = std::make_shared<Allocation>();
+  memory->base = base;
+  Region region;
+  find_allocation(base, RegionKind::device, &region);
+  memory->name = region.name;
+  made = submit(stream, AllocOp{memory});
+  if (made == hipSuccess) *out = base;
+  if (made == hipSuccess && stream->capture == nullptr) memory->base = nullptr;   // the caller's
+  return made;
+}
+
+// hipFreeAsync. In a capture: of memory that the same capture allocated, or of any other.
+hipError_t release_async(void* pointer, hipStream_t handle) {
+  std::shared_ptr<Stream> stream;
+  hipError_t code = find_stream(handle, &stream);
+  if (code != hipSuccess || pointer == nullptr) return code;
+  FreeOp op{nullptr, pointer};
+  Region region;
+  code = find_allocation(pointer, RegionKind::device, &region);
+  if (code != hipSuccess) return code;
+  {
+    std::lock_guard lock(Runtime::get().mutex);
+    if (stream->capture != nullptr) {
+      for (const auto& node : stream->capture->graph->nodes) {
+        const auto* made = std::get_if<AllocOp>(&node->operation);
+        if (made != nullptr && made->memory->base == pointer) op.memory = made->memory;
+        const auto* freed = std::get_if<FreeOp>(&node->operation);
+        if (freed != nullptr && freed->pointer == pointer) {
+          return fail(hipErrorInvalidValue, "the capture frees " + region.name + " already");
+        }
+      }
+    }
+  }
+  return submit(stream, op);
 }
 
 hipError_t copy(const char* name, void* dst, const void* src, size_t bytes, hipMemcpyKind kind,
@@ -112,7 +179,7 @@ hipError_t fill(const char* name, void* dst, uint32_t value, uint32_t element, s
   std::shared_ptr<Stream> stream;
   code = find_stream(handle, &stream);
   if (code != hipSuccess) return code;
-  const FillOp op{dst, value, element, count};
+  const FillOp op{dst, value, element, count, 1, 0};
   code = check_fill(op);
   if (code != hipSuccess) return code;
   if (count != 0) code = submit(stream, op);
@@ -161,7 +228,29 @@ hipError_t check_fill(const FillOp& op) {
                                           " is not aligned to elements of " +
                                           std::to_string(op.element) + " bytes");
   }
-  return check_range("the destination", op.dst, op.count * op.element, true);
+  const uint64_t row = op.count * op.element;
+  if (op.rows == 1) return check_range("the destination", op.dst, row, true);
+  if (op.pitch < row || op.pitch % op.element != 0) {
+    return fail(hipErrorInvalidValue,
+                "a pitch of " + std::to_string(op.pitch) + " bytes does not fit rows of " +
+                    std::to_string(row) + " and elements of " + std::to_string(op.element));
+  }
+  if (op.rows - 1 > (UINT64_MAX - row) / op.pitch) {
+    return fail(hipErrorInvalidValue, "the fill is longer than any memory");
+  }
+  return check_range("the destination", op.dst, (op.rows - 1) * op.pitch + row, true);
+}
+
+hipError_t free_now(void* pointer) { return release_now(pointer, RegionKind::device); }
+
+// Its name is unique, so memory that was freed, and given out again since, is left alone.
+Allocation::~Allocation() {
+  Runtime& rt = Runtime::get();
+  Region region;
+  if (base == nullptr || find_allocation(base, RegionKind::device, &region) != hipSuccess) return;
+  std::lock_guard lock(rt.mutex);
+  if (region.name != name || !rt.memory.release(address(base))) return;
+  rt.devices[region.device]->used -= region.size;
 }
 
 // The region of an address if it is known what is defined there.
@@ -182,13 +271,17 @@ void run_copy(const CopyOp& op) {
 
 void run_fill(const FillOp& op) {
   const auto table = Runtime::get().memory.table();
-  if (const Region* to = tracked(*table, op.dst)) to->defined->set(address(op.dst) - to->base, op.count * op.element, true);
-  if (op.element == 1) {
-    std::memset(op.dst, static_cast<int>(op.value & 0xff), op.count);
-  } else if (op.element == 2) {
-    std::fill_n(static_cast<uint16_t*>(op.dst), op.count, static_cast<uint16_t>(op.value));
-  } else {
-    std::fill_n(static_cast<uint32_t*>(op.dst), op.count, op.value);
+  const Region* to = tracked(*table, op.dst);
+  for (uint64_t row = 0; row < op.rows; ++row) {
+    auto* start = static_cast<uint8_t*>(op.dst) + row * op.pitch;
+    if (to != nullptr) to->defined->set(address(start) - to->base, op.count * op.element, true);
+    if (op.element == 1) {
+      std::memset(start, static_cast<int>(op.value & 0xff), op.count);
+    } else if (op.element == 2) {
+      std::fill_n(reinterpret_cast<uint16_t*>(start), op.count, static_cast<uint16_t>(op.value));
+    } else {
+      std::fill_n(reinterpret_cast<uint32_t*>(start), op.count, op.value);
+    }
   }
 }
 
@@ -218,11 +311,62 @@ hipError_t hipHostFree(void* pointer) {
   return api("hipHostFree", [&] { return release(pointer, RegionKind::host, "hipHostFree"); });
 }
 
+hipError_t hipMallocAsync(void** pointer, size_t size, hipStream_t stream) {
+  return api("hipMallocAsync", [&] { return allocate_async(pointer, size, stream); });
+}
+
+hipError_t hipFreeAsync(void* pointer, hipStream_t stream) {
+  return api("hipFreeAsync", [&] { return release_async(pointer, stream); });
+}
+
+// The program's own memory becomes memory that kernels can reach, at the same address. The flags ask
+// for caching behaviour that the simulator does not model.
+hipError_t hipHostRegister(void* host, size_t size, unsigned flags) {
+  return api("hipHostRegister", [&] {
+    Device* device = nullptr;
+    hipError_t code = need_device(&device);
+    if (code == hipSuccess) code = forbid_during_strict_capture("hipHostRegister");
+    if (code != hipSuccess) return code;
+    if (host == nullptr || size == 0) {
+      return fail(hipErrorInvalidValue, "there is no memory to register");
+    }
+    if (flags > 0xf) return fail(hipErrorInvalidValue, "unknown flags");
+    Runtime& rt = Runtime::get();
+    if (rt.memory.in_arena(address(host)) ||
+        !rt.memory.adopt(address(host), size, RegionKind::host, device->index,
+                         "hipHostRegister")) {
+      return fail(hipErrorHostMemoryAlreadyRegistered,
+                  "part of it is known to HIP already: it is " +
+                      Memory::describe(*rt.memory.table(), address(host)));
+    }
+    return hipSuccess;
+  });
+}
+
+hipError_t hipHostUnregister(void* host) {
+  return api("hipHostUnregister", [&] {
+    Device* device = nullptr;
+    hipError_t code = need_device(&device);
+    if (code == hipSuccess) code = forbid_during_strict_capture("hipHostUnregister");
+    if (code != hipSuccess) return code;
+    Runtime& rt = Runtime::get();
+    const Region region = region_of(host);
+    if (!region.foreign || region.base != address(host)) {
+      return fail(hipErrorHostMemoryNotRegistered,
+                  hex(address(host)) + " is not the start of registered memory");
+    }
+    std::lock_guard work(rt.devices[region.device]->work);
+    rt.memory.release(region.base);
+    return hipSuccess;
+  });
+}
+
 hipError_t hipHostGetDevicePointer(void** device, void* host, unsigned /*flags*/) {
   return api("hipHostGetDevicePointer", [&] {
     if (device == nullptr) return hipErrorInvalidValue;
     if (region_of(host).kind != RegionKind::host) {
-      return fail(hipErrorInvalidValue, "the pointer is not from hipHostMalloc");
+      return fail(hipErrorInvalidValue,
+                  "the pointer is neither from hipHostMalloc nor in registered memory");
     }
     *device = host;
     return hipSuccess;

@@ -1,6 +1,8 @@
 // What the HIP functions share: devices, streams, captures, handles, and the rules about errors.
 //
-// Families live in hip_device, hip_memory, hip_module, hip_launch, hip_stream and hip_graph .cc.
+// Families live in hip_device, hip_memory, hip_module, hip_launch, hip_stream, hip_capture and, for
+// graphs, hip_graph (as a whole), hip_graph_nodes (what they are made of), hip_graph_params (what a
+// node does) and hip_graph_query (what there is) .cc.
 // Work runs synchronously: a call returns when its work is done. All work passes submit(), so an
 // asynchronous executor would change that function and nothing else.
 //
@@ -57,18 +59,46 @@ struct FillOp {
   void* dst = nullptr;
   uint32_t value = 0;
   uint32_t element = 1;   // bytes: 1, 2 or 4
-  uint64_t count = 0;     // elements
+  uint64_t count = 0;     // elements of a row
+  uint64_t rows = 1;
+  uint64_t pitch = 0;     // bytes from one row to the next, when there are several
 };
 struct HostOp {
   hipHostFn_t function = nullptr;
   void* data = nullptr;
 };
 struct EmptyOp {};   // a node that only orders others
-using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, EmptyOp>;
+struct ChildOp {
+  std::shared_ptr<Graph> graph;   // the node's own copy
+};
+struct EventWaitOp {
+  std::shared_ptr<Event> event;
+};
+struct EventRecordOp {
+  std::shared_ptr<Event> event;
+};
+// Memory that a captured hipMallocAsync gave out. It has its address from the capture on and lives
+// as long as a graph, template or executable, that allocates it.
+struct Allocation {
+  void* base = nullptr;
+  std::string name;   // the region's
+  ~Allocation();
+};
+struct AllocOp {
+  std::shared_ptr<Allocation> memory;
+};
+struct FreeOp {
+  std::shared_ptr<Allocation> memory;   // of the same graph; null: a hipMalloc at `pointer`
+  void* pointer = nullptr;
+};
+// In the order of kNodeTypes (hip_graph_query.cc).
+using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, EmptyOp, ChildOp, EventWaitOp,
+                               EventRecordOp, AllocOp, FreeOp>;
 
 struct Node {
   Operation operation;
   std::vector<Node*> after;   // dependencies
+  const Node* original = nullptr;   // in a clone; only compared, never followed
   // What hipGraphKernelNodeGetParams points into.
   std::vector<void*> view_params;
   size_t view_size = 0;
@@ -77,14 +107,19 @@ struct Node {
 
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;   // in the order of their making
+  const Graph* original = nullptr;            // of a clone; only compared
 };
 
 struct Exec {
   struct Step {
-    const Node* origin;   // only compared, never followed: the graph may be gone
+    const Node* origin = nullptr;   // only compared, never followed: the graph may be gone
     Operation operation;
+    size_t made = 0;                // the node's place in the order of making
+    std::vector<size_t> after;      // the same of its dependencies
+    bool enabled = true;
+    std::shared_ptr<Exec> child;    // of a child graph
   };
-  std::vector<Step> steps;
+  std::vector<Step> steps;          // each after those that it depends on
 };
 
 // A capture from begin to end. Streams that wait for one of its events join it.
@@ -218,11 +253,37 @@ hipError_t prepare_kernel(hipFunction_t function, const uint32_t grid[3], const 
                           uint64_t dynamic_lds, void** params, void** extra, KernelOp* op);
 // The graph of a handle, those of open captures included; null when there is none. Under the mutex.
 Graph* find_graph(hipGraph_t handle);
+Graph* graph_with(const Node* node);   // the one that it is a node of, likewise
 Node* find_node(hipGraphNode_t handle);
+std::shared_ptr<Exec> find_exec(hipGraphExec_t handle);
+hipError_t no_such_graph();
+hipError_t no_such_node();
+hipError_t no_such_exec();
+bool has(const Graph& graph, const Node* node);
+// Each node after those that it depends on, else in the order of their making.
+std::vector<const Node*> in_order(const Graph& graph);
+std::unique_ptr<Graph> clone(const Graph& graph);
+// An executable graph's steps as a graph: what capturing its launch records.
+std::unique_ptr<Graph> graph_of(const Exec& exec);
+std::shared_ptr<Exec> exec_of(const Graph& graph);
+// Puts the operations of `graph` into `fresh`, a copy of an executable graph, if both have the same
+// shape: as many nodes, of the same kinds, each with the same dependencies.
+struct GraphChange {
+  hipGraphExecUpdateResult result = hipGraphExecUpdateSuccess;
+  Node* node = nullptr;   // of the new graph, where it begins to differ
+  std::string text;
+};
+GraphChange update(const Graph& graph, Exec& fresh);
+// Operations from the structures that nodes are made of and changed with, checked.
 hipError_t from_params(const hipKernelNodeParams* params, KernelOp* op);
+hipError_t from_params(const hipMemsetParams* params, FillOp* op);
+hipError_t from_params(const hipHostNodeParams* params, HostOp* op);
+hipError_t from_copy(void* dst, const void* src, size_t bytes, hipMemcpyKind kind, CopyOp* op);
 // Runs one operation on the device, whose work lock the caller holds.
 void run_kernel(Device& device, const KernelOp& op);
 void run_copy(const CopyOp& op);
 void run_fill(const FillOp& op);
+// Frees a hipMalloc now, after what runs on its device.
+hipError_t free_now(void* pointer);
 
 }  // namespace netra::hip

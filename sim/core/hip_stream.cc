@@ -5,33 +5,62 @@
 namespace netra::hip {
 namespace {
 
-// Runs one operation; the caller holds device.work. A copy or fill that a graph replays is checked
-// again, since its memory may have been freed after the capture.
-void run(Device& device, const Operation& operation) {
-  if (const auto* kernel = std::get_if<KernelOp>(&operation)) {
-    run_kernel(device, *kernel);
-    return;
+bool faulted(Device& device, hipError_t* code);
+
+// A copy or fill that a graph replays is checked again, since its memory may have been freed.
+void run_checked(Device& device, hipError_t check, const char* what) {
+  if (check == hipSuccess) return;
+  Runtime& rt = Runtime::get();
+  std::lock_guard lock(rt.mutex);
+  device.fault = hipErrorIllegalAddress;
+  device.fault_reported = false;
+  rt.last_fault = std::string(what) + " touches memory that is gone: " + last_error_text();
+}
+
+void run(Device& device, const CopyOp& op) {
+  const hipError_t code = check_copy(op);
+  if (code == hipSuccess) run_copy(op);
+  run_checked(device, code, "a copy");
+}
+
+void run(Device& device, const FillOp& op) {
+  const hipError_t code = check_fill(op);
+  if (code == hipSuccess) run_fill(op);
+  run_checked(device, code, "a fill");
+}
+
+void run(Device& device, const KernelOp& op) { run_kernel(device, op); }
+void run(Device&, const HostOp& op) { op.function(op.data); }
+void run(Device&, const EmptyOp&) {}
+void run(Device&, const EventWaitOp&) {}   // what was recorded is done
+void run(Device&, const AllocOp&) {}       // has its memory already
+
+void run(Device&, const EventRecordOp& op) {
+  std::lock_guard lock(Runtime::get().mutex);
+  op.event->capture = nullptr;
+  op.event->recorded = true;
+  op.event->time = std::chrono::steady_clock::now();
+}
+
+void run(Device& device, const FreeOp& op) {
+  if (op.memory != nullptr) return;   // lives as long as its graph
+  if (free_now(op.pointer) != hipSuccess) {
+    run_checked(device, hipErrorInvalidValue, "hipFreeAsync");
   }
-  if (const auto* host = std::get_if<HostOp>(&operation)) {
-    host->function(host->data);
-    return;
-  }
-  if (std::holds_alternative<EmptyOp>(operation)) return;
-  const auto* copy = std::get_if<CopyOp>(&operation);
-  const auto* fill = std::get_if<FillOp>(&operation);
-  if ((copy != nullptr ? check_copy(*copy) : check_fill(*fill)) != hipSuccess) {
-    Runtime& rt = Runtime::get();
-    std::lock_guard lock(rt.mutex);
-    device.fault = hipErrorIllegalAddress;
-    device.fault_reported = false;
-    rt.last_fault = std::string(copy != nullptr ? "a copy" : "a fill") +
-                    " touches memory that is gone: " + last_error_text();
-    return;
-  }
-  if (copy != nullptr) {
-    run_copy(*copy);
-  } else {
-    run_fill(*fill);
+}
+
+// Only a capture submits one, so it is never run by itself: its steps are.
+void run(Device&, const ChildOp&) {}
+
+void run_steps(Device& device, const Exec& exec, hipError_t* code) {
+  for (const Exec::Step& step : exec.steps) {
+    if (faulted(device, code)) return;
+    if (!step.enabled) continue;
+    if (step.child != nullptr) {
+      run_steps(device, *step.child, code);
+    } else {
+      std::visit([&](const auto& op) { run(device, op); }, step.operation);
+    }
   }
 }
 
@@ -133,7 +162,7 @@ hipError_t submit(const std::shared_ptr<Stream>& stream, Operation operation) {
   if (captured(*stream, &operation, &code)) return code;
   Device& device = *Runtime::get().devices[stream->device];
   std::lock_guard work(device.work);
-  if (!faulted(device, &code)) run(device, operation);
+  if (!faulted(device, &code)) std::visit([&](const auto& op) { run(device, op); }, operation);
   return code;
 }
 
@@ -141,10 +170,7 @@ hipError_t submit_all(const std::shared_ptr<Stream>& stream, const Exec& exec) {
   Device& device = *Runtime::get().devices[stream->device];
   std::lock_guard work(device.work);
   hipError_t code = hipSuccess;
-  for (const Exec::Step& step : exec.steps) {
-    if (faulted(device, &code)) break;
-    run(device, step.operation);
-  }
+  run_steps(device, exec, &code);
   return code;
 }
 

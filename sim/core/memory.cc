@@ -71,9 +71,10 @@ uint64_t Memory::find_gap(uint64_t bytes) const {
       start = std::max(start, round_up(page_floor(before.base) + before.mapped + kGap, kPage));
     }
     for (;; ++it) {
-      const uint64_t limit = it == table.end() ? end : page_floor(it->base);
+      const bool last = it == table.end() || it->base >= end;   // adopted memory may lie above
+      const uint64_t limit = last ? end : page_floor(it->base);
       if (start <= limit && limit - start >= bytes + kGap) return start;
-      if (it == table.end()) break;
+      if (last) break;
       start = page_floor(it->base) + it->mapped + kGap;
     }
   }
@@ -106,15 +107,38 @@ uint64_t Memory::allocate(uint64_t size, RegionKind kind, int device, const std:
   return base;
 }
 
+bool Memory::adopt(uint64_t base, uint64_t size, RegionKind kind, int device,
+                   const std::string& label) {
+  std::lock_guard lock(mutex_);
+  if (size == 0 || base + size < base) return false;
+  auto table = std::make_shared<RegionTable>(*table_);
+  const auto it = std::lower_bound(table->begin(), table->end(), base, base_less);
+  if (it != table->end() && it->base - base < size) return false;
+  if (it != table->begin() && base - (it - 1)->base < (it - 1)->size) return false;
+  Region region;
+  region.base = base;
+  region.size = size;
+  region.mapped = size;
+  region.kind = kind;
+  region.foreign = true;
+  region.device = device;
+  region.name = label + "#" + std::to_string(next_label_++) + " (" + std::to_string(size) +
+                (size == 1 ? " byte)" : " bytes)");
+  table->insert(it, region);
+  publish(std::move(table));
+  return true;
+}
+
 bool Memory::release(uint64_t address) {
   std::lock_guard lock(mutex_);
   auto table = std::make_shared<RegionTable>(*table_);
   auto it = find_base(*table, address);
   if (it == table->end()) return false;
   const uint64_t start = page_floor(it->base), mapped = it->mapped;
+  const bool foreign = it->foreign;
   table->erase(it);
   publish(std::move(table));
-  discard(start, mapped);
+  if (!foreign) discard(start, mapped);
   return true;
 }
 

@@ -23,6 +23,7 @@ struct Region {
   uint64_t mapped = 0;     // bytes mapped (whole pages)
   RegionKind kind = RegionKind::device;
   bool writable = true;    // by kernels
+  bool foreign = false;    // the program's own memory (adopt): its pages are not ours to discard
   int device = 0;
   std::string name;        // "hipMalloc#3 (64 bytes)": what a finding prints
   std::shared_ptr<Definedness> defined;   // null: every byte is
@@ -40,6 +41,9 @@ class Memory {
   // Returns the base address, or 0 when the host has no memory. size 0 is the caller's error.
   // Pages are zero and reserved lazily: a region of many gigabytes costs what is touched.
   uint64_t allocate(uint64_t size, RegionKind kind, int device, const std::string& label);
+  // Makes memory of the program a region, for as long as the program keeps it. false when it meets
+  // another region.
+  bool adopt(uint64_t base, uint64_t size, RegionKind kind, int device, const std::string& label);
   // false when `address` is not the base of a region.
   bool release(uint64_t address);
   void set_writable(uint64_t base, bool writable);
