@@ -41,10 +41,11 @@ _SMALL: dict[int, tuple[tuple[int, int, int, int, int, int, bool, str], ...]] = 
     ),
     1: (
         (1, 1, 1, 32, 128, 32, False, "uniform"),
-        (1, 8, 16, 256, 128, 64, True, "uniform"),
-        (5, 10, 12, 1088, 128, 32, False, "zipf"),
-        (3, 6, 4, 2048, 64, 32, True, "half-empty"),
-        (5, 2, 3, 128, 192, 64, False, "absent"),
+        (1, 8, 16, 256, 32, 64, True, "uniform"),
+        (2, 4, 12, 1088, 32, 32, False, "zipf"),
+        (1, 6, 4, 2048, 32, 32, True, "half-empty"),
+        (5, 2, 3, 128, 96, 64, False, "absent"),
+        (5, 10, 12, 64, 32, 64, True, "zipf"),
     ),
 }
 # Qwen3-30B-A3B and DeepSeek-V2-Lite: k, experts, hidden, intermediate, group.
