@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from harness_root import SmallRoot, runner
+from netra_catalog import select
 from netra_harness.cli import main
-from netra_harness.mutation import assembly, campaign, decoded, source, waits
+from netra_harness.errors import NetraError
+from netra_harness.mutation import assembly, campaign, decoded, source, table, waits
 from netra_harness.mutation.operators import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -180,6 +182,51 @@ def test_uses_that_come_too_early() -> None:
     for line, after in made.items():
         user = kernel.text[int(after.split()[-1]) - 1].split()[0]
         assert user == {"lgkmcnt(0)": "s_add_u32", "vmcnt(7-g)": "v_maximum3_f32"}[lines[line][1]]
+
+
+TABLE = ROOT / "docs" / "mutation.md"
+
+
+def test_the_kill_table_names_every_tactic() -> None:
+    """`netra-harness mutate TACTIC --table docs/mutation.md` writes a row; a tactic without one is
+    named as not run yet."""
+    rows = table.rows_of(TABLE.read_text())
+    waiting = table.not_run(TABLE.read_text())
+    assert set(rows) | waiting == {t.id for t in select("*")} and not set(rows) & waiting
+    assert len(rows) >= 25
+    for name, line in rows.items():
+        counts = table.counts_of(line)
+        assert sum(map(sum, counts.values())) > 15, name
+        made = table.row({"tactic": name, "operators": {
+            operator: dict(zip(("killed", "equivalent", "survived"), one, strict=True))
+            for operator, one in counts.items()
+        }})  # fmt: skip
+        assert made == line, "its shares do not follow from its counts"
+
+
+def test_rows_are_written_and_others_kept(tmp_path: Path) -> None:
+    path = tmp_path / "doc.md"
+    path.write_text(f"before\n{table.BEGIN}\n{table.END}\nafter\n")
+    one = {"tactic": "gfx950/one", "operators": {
+        "wait-drop": {"killed": 3, "equivalent": 1, "survived": 0},
+        "constant": {"killed": 19, "equivalent": 0, "survived": 1},
+    }}  # fmt: skip
+    other = {"tactic": "gfx950/other", "operators": {
+        "wait-drop": {"killed": 0, "equivalent": 4, "survived": 0},
+    }}  # fmt: skip
+    table.merge(path, [one, other], {"gfx950/one", "gfx950/other"})
+    text = path.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n")
+    assert "| gfx950/one | 3/1/0 |" in text and "| 19/0/1 | 100% | 95.6% |" in text
+    assert "| wait-drop | 3 | 5 | 0 | 62.5% |" in text
+    one["operators"]["wait-drop"]["killed"] = 4  # type: ignore[index]
+    table.merge(path, [one], {"gfx950/one", "gfx950/new"})
+    assert set(table.rows_of(path.read_text())) == {"gfx950/one"}
+    assert table.not_run(path.read_text()) == {"gfx950/new"}
+    assert "| gfx950/one | 4/1/0 |" in path.read_text()
+    path.write_text("no table")
+    with pytest.raises(NetraError, match="no place for the table"):
+        table.merge(path, [one], set())
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
 from netra_harness.mutation import campaign
 from netra_harness.mutation import report as mutation_report
+from netra_harness.mutation import table as kill_table
 from netra_harness.mutation.operators import OPERATORS
 from netra_harness.validate import Settings, TacticReport
 from netra_harness.validate import validate as run_validate
@@ -216,6 +217,10 @@ def _recorded(keeping: record.Keeping) -> None:
 @click.option(
     "--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the mutants here."
 )
+@click.option(
+    "--table", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Write the rows of these tactics into the kill table of this file.",
+)
 @_RECORD
 def mutate(
     pattern: str,
@@ -226,6 +231,7 @@ def mutate(
     line: int | None,
     keep: Path | None,
     recorded: bool,
+    table: Path | None,
 ) -> None:
     """Puts small faults into the kernels that PATTERN selects; every one should be noticed.
 
@@ -240,10 +246,15 @@ def mutate(
             text = mutation_report.survivor_text(fates, fate)
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    if table is not None and (operators or line is not None):
+        raise click.UsageError("--table wants all faults: leave out --operator and --line")
     settings = campaign.Settings(pattern, arch, seed, operators, line, keep)
     keeping = record.Keeping(("mutate",) if recorded else ())
     keeping.started(campaign.chosen(settings))
     reports = campaign.run(settings, heard)
+    if table is not None:
+        known = {tactic.id for tactic in select("*")}
+        kill_table.merge(table, [report.json() for report in reports], known)
     for report in reports:
         keeping.mutated(report, settings)
     if as_json:

@@ -48,6 +48,20 @@ _SMALL: dict[int, tuple[tuple[int, int, int, int, int, int, bool, str], ...]] = 
         (5, 10, 12, 64, 32, 64, True, "zipf"),
     ),
 }
+# What shows mutants: last blocks of 2, 4 and 6 tiles of 16 rows, no zero points, a block of an
+# expert that is none.
+_MUTATION: dict[int, tuple[tuple[int, int, int, int, int, int, bool, str], ...]] = {
+    64: (
+        _SMALL[64][1], (26, 1, 1, 32, 128, 32, False, "uniform"), _SMALL[64][3],
+        (9, 2, 3, 64, 128, 32, False, "foreign"),
+    ),
+    128: (
+        _SMALL[128][1], (154, 1, 1, 32, 128, 32, False, "uniform"),
+        (186, 1, 1, 32, 128, 32, True, "uniform"), (218, 1, 1, 32, 128, 32, True, "uniform"),
+        (129, 2, 2, 64, 128, 32, False, "foreign"),
+    ),
+    1: (*_SMALL[1][1:2], *_SMALL[1][3:4], (3, 2, 3, 64, 128, 32, False, "foreign")),
+}  # fmt: skip
 # Qwen3-30B-A3B and DeepSeek-V2-Lite: k, experts, hidden, intermediate, group.
 QWEN3, DEEPSEEK = (8, 128, 2048, 768, 32), (6, 64, 2048, 1408, 64)
 
@@ -58,9 +72,9 @@ def block_of(variant: str) -> int:
 
 def cases(case_set: str, variant: str, stage: int) -> list[Case]:
     block = block_of(variant)
-    quick = [_case(variant, *shape) for shape in _SMALL[block]]
     if case_set == "mutation":
-        return quick[1:2] + quick[3:4]
+        return [_case(variant, *shape) for shape in _MUTATION[block]]
+    quick = [_case(variant, *shape) for shape in _SMALL[block]]
     quick.append(_case(variant, *_SMALL[block][1], graph="capture"))
     if case_set == "quick":
         return quick
@@ -116,14 +130,21 @@ def weights(
 
 
 def routing(case: Case, rng: np.random.Generator) -> dict[str, Array]:
-    """The three arrays of alignment.  Behind the last block expert_ids holds what is no expert."""
+    """The three arrays of alignment.  Behind the last block expert_ids holds anything, and where
+    it is a foreign expert's, the last block too; then slots that exist lie behind it."""
     p = case.params
     tokens, k, experts, block = (int(p[name]) for name in ("tokens", "k", "experts", "block"))
-    ids = _routing.route(p["fill"], tokens, k, experts, block, rng)
+    fill = "uniform" if p["fill"] == "foreign" else p["fill"]
+    ids = _routing.route(fill, tokens, k, experts, block, rng)
     made = moe_align_block_size.exact("stable", ids, experts, block)
     (post,) = made["num_tokens_post_padded"]
     behind = made["expert_ids"][post // block :]
     behind[:] = rng.choice([-1, 0, 0x7FFFFFFF, -0x80000000], behind.shape)
+    if p["fill"] == "foreign":
+        behind[:] = 0
+        made["expert_ids"][post // block - 1] = experts
+        slots = made["sorted_token_ids"][post:]
+        slots[:] = rng.integers(0, tokens * k, slots.shape)
     return made
 
 
