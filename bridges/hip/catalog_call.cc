@@ -1,4 +1,5 @@
 // Judging one call by the compiled catalog, and planning what it launches: the C ABI of catalog.bin.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -19,7 +20,7 @@ using nb::Outcome;
 
 struct netra_catalog {
   nb::Catalog tables;
-  std::vector<uint8_t> admitted;  // of each tactic, 1 or 0
+  std::vector<std::atomic<uint8_t>> state;  // of each tactic, a State
 };
 
 namespace {
@@ -30,30 +31,39 @@ enum : uint32_t { kAccepted = 3, kRejected = 4, kQuarantined = 5 };
 
 constexpr int kMostThreads = 1024;
 
+// Whether a tactic may take calls. One that is off could, and is named when it would have.
+enum State : uint8_t { kNever, kOn, kOff };
+
 // ---- admission ------------------------------------------------------------------------------
 
-// Whether one of the globs, with commas or blanks between them, names a tactic.
+// Whether a glob names a tactic.
+bool matches(const char* pattern, const char* id) {
+  const char* slash = std::strrchr(id, '/');
+  const char* stem = slash != nullptr ? slash + 1 : id;
+  const bool whole = std::strchr(pattern, '/') != nullptr;
+  return fnmatch(pattern, whole ? id : stem, FNM_NOESCAPE) == 0;
+}
+
+// Whether one of the globs of a variable, with commas or blanks between them, names a tactic.
 bool named(const char* id, const char* variable) {
   const char* value = std::getenv(variable);
   const std::string patterns = value != nullptr ? value : "";
-  const char* slash = std::strrchr(id, '/');
-  const char* stem = slash != nullptr ? slash + 1 : id;
   static constexpr char kBetween[] = ", \t\n\r\f\v";
   for (size_t at = 0; (at = patterns.find_first_not_of(kBetween, at)) != std::string::npos;) {
     const size_t end = std::min(patterns.find_first_of(kBetween, at), patterns.size());
     const std::string pattern = patterns.substr(at, end - at);
-    const bool whole = pattern.find('/') != std::string::npos;
-    if (fnmatch(pattern.c_str(), whole ? id : stem, FNM_NOESCAPE) == 0) return true;
+    if (matches(pattern.c_str(), id)) return true;
     at = end;
   }
   return false;
 }
 
-bool admits(const nb::Catalog& tables, const nb::TacticRecord& tactic, bool simulated) {
+State admits(const nb::Catalog& tables, const nb::TacticRecord& tactic, bool simulated) {
   const char* id = tables.text(tactic.id);
-  if (tactic.maturity == kRejected || tactic.maturity == kQuarantined) return false;
-  if (*tables.text(tactic.hold) != 0 && !named(id, "NETRA_ENABLE")) return false;
-  return simulated || tactic.maturity == kAccepted || named(id, "NETRA_ADMIT");
+  if (tactic.maturity == kRejected || tactic.maturity == kQuarantined) return kNever;
+  if (*tables.text(tactic.hold) != 0 && !named(id, "NETRA_ENABLE")) return kNever;
+  if (!simulated && tactic.maturity != kAccepted && !named(id, "NETRA_ADMIT")) return kNever;
+  return named(id, "NETRA_DISABLE") ? kOff : kOn;
 }
 
 // ---- a call ---------------------------------------------------------------------------------
@@ -156,10 +166,12 @@ int decide(const netra_catalog* catalog, const netra_call& call, netra_decision*
   *decision = {sizeof *decision, -1, -1, "op"};
   for (uint32_t i = op.tactics; i < op.tactics + op.tactic_count; ++i) {
     const nb::TacticRecord& tactic = tables.tactics[i];
-    if (catalog->admitted[i] == 0) continue;
+    const uint8_t state = catalog->state[i].load(std::memory_order_relaxed);
+    if (state == kNever) continue;
     // Only those of one target can take a call, and they come by rank: the first has the lowest.
     if (taker != nullptr && tactic.rank != taker->rank) break;
-    const Verdict verdict = judge(tables, tactic, call, fits);
+    Verdict verdict = judge(tables, tactic, call, fits);
+    if (state == kOff) verdict.reason = verdict.reason == nullptr ? "disabled" : verdict.reason;
     if (verdict.reason == nullptr) {
       if (taker != nullptr)
         return fail(NETRA_ERROR_CATALOG,
@@ -336,14 +348,28 @@ int netra_catalog_open(const char* path, int simulated, netra_catalog** catalog)
       return status;
     auto made = std::make_unique<netra_catalog>();
     if (const int status = made->tables.read(bytes, path)) return status;
-    for (const nb::TacticRecord& tactic : made->tables.tactics)
-      made->admitted.push_back(admits(made->tables, tactic, simulated != 0));
+    made->state = std::vector<std::atomic<uint8_t>>(made->tables.tactics.size());
+    for (size_t i = 0; i < made->state.size(); ++i)
+      made->state[i] = admits(made->tables, made->tables.tactics[i], simulated != 0);
     *catalog = made.release();
     return NETRA_OK;
   });
 }
 
 void netra_catalog_close(netra_catalog* catalog) { delete catalog; }
+
+int netra_catalog_disable(netra_catalog* catalog, const char* pattern, int disabled) {
+  if (catalog == nullptr || pattern == nullptr)
+    return fail(NETRA_ERROR_ARGUMENT, "netra_catalog_disable: the catalog or the pattern is null");
+  int count = 0;
+  for (size_t i = 0; i < catalog->state.size(); ++i) {
+    if (!matches(pattern, catalog->tables.text(catalog->tables.tactics[i].id))) continue;
+    ++count;
+    if (catalog->state[i] != kNever) catalog->state[i] = disabled != 0 ? kOff : kOn;
+  }
+  if (count != 0) return count;
+  return fail(NETRA_ERROR_ARGUMENT, "%s: '%s' names no tactic", catalog->tables.path(), pattern);
+}
 
 int netra_catalog_op(const netra_catalog* catalog, const char* name) {
   if (catalog == nullptr) return no_catalog("netra_catalog_op");
@@ -367,6 +393,39 @@ int netra_catalog_tactic(const netra_catalog* catalog, const char* id) {
   return find(catalog, tactics, 0, tactics.size(), &nb::TacticRecord::id, id, "tactic");
 }
 
+const char* netra_catalog_op_name(const netra_catalog* catalog, int op) {
+  if (catalog == nullptr || op < 0 || static_cast<size_t>(op) >= catalog->tables.ops.size())
+    return "";
+  return catalog->tables.text(catalog->tables.ops[static_cast<size_t>(op)].name);
+}
+
+int netra_catalog_op_count(const netra_catalog* catalog) {
+  if (catalog == nullptr) return no_catalog("netra_catalog_op_count");
+  return static_cast<int>(catalog->tables.ops.size());
+}
+
+int netra_catalog_tactic_count(const netra_catalog* catalog) {
+  if (catalog == nullptr) return no_catalog("netra_catalog_tactic_count");
+  return static_cast<int>(catalog->tables.tactics.size());
+}
+
+int netra_catalog_kernel_count(const netra_catalog* catalog) {
+  if (catalog == nullptr) return no_catalog("netra_catalog_kernel_count");
+  return static_cast<int>(catalog->tables.kernels.size());
+}
+
+int netra_catalog_launch_kernel(const netra_catalog* catalog, int tactic, int launch) {
+  if (catalog == nullptr) return no_catalog("netra_catalog_launch_kernel");
+  const nb::Catalog& tables = catalog->tables;
+  if (tactic < 0 || static_cast<size_t>(tactic) >= tables.tactics.size() || launch < 0 ||
+      static_cast<uint32_t>(launch) >= tables.tactics[static_cast<size_t>(tactic)].launch_count)
+    return fail(NETRA_ERROR_ARGUMENT, "netra_catalog_launch_kernel: no launch %d of a tactic %d",
+                launch, tactic);
+  const nb::TacticRecord& record = tables.tactics[static_cast<size_t>(tactic)];
+  return static_cast<int>(
+      tables.launches[record.launches + static_cast<uint32_t>(launch)].kernel);
+}
+
 uint64_t netra_catalog_name(const netra_catalog* catalog, const char* name) {
   return catalog == nullptr || name == nullptr ? 0 : catalog->tables.name(name);
 }
@@ -383,7 +442,7 @@ int netra_catalog_describe(const netra_catalog* catalog, int tactic, netra_tacti
   found.arch = tables.text(t.arch);
   found.op = static_cast<int32_t>(t.op);
   found.rank = static_cast<int32_t>(t.rank);
-  found.admitted = catalog->admitted[static_cast<size_t>(tactic)];
+  found.admitted = catalog->state[static_cast<size_t>(tactic)] == kOn ? 1 : 0;
   found.launches = t.launch_count;
   found.maturity = kMaturity[t.maturity];
   found.hold = tables.text(t.hold);

@@ -315,6 +315,7 @@ const char* netra_status_name(int status) {
     NETRA_NAME(NETRA_ERROR_HIP)
     NETRA_NAME(NETRA_ERROR_MEMORY)
     NETRA_NAME(NETRA_ERROR_CATALOG)
+    NETRA_NAME(NETRA_ERROR_REQUIRED)
     NETRA_NAME(NETRA_DECLINED)
 #undef NETRA_NAME
     default: return "unknown netra_status";

@@ -53,7 +53,8 @@ typedef enum netra_status {
   NETRA_ERROR_CAPTURE = -11, /* not legal while capturing, or a launch that voided the capture */
   NETRA_ERROR_HIP = -12,     /* a HIP call failed; the text has its name and code */
   NETRA_ERROR_MEMORY = -13,  /* the host has no memory */
-  NETRA_ERROR_CATALOG = -14  /* the file is no whole catalog of this version, or contradicts itself */
+  NETRA_ERROR_CATALOG = -14, /* the file is no whole catalog of this version, or contradicts itself */
+  NETRA_ERROR_REQUIRED = -15 /* no tactic admits the call, and $NETRA_REQUIRE says that one must */
 } netra_status;
 
 typedef struct netra_context netra_context; /* one device, through one HIP library */
@@ -284,6 +285,17 @@ typedef struct netra_catalog_kernel_info {
 NETRA_API int netra_catalog_kernel(const netra_catalog* catalog, int kernel,
                                    netra_catalog_kernel_info* info);
 
+/* The name of an op; "" when there is none of that number. It belongs to the catalog. */
+NETRA_API const char* netra_catalog_op_name(const netra_catalog* catalog, int op);
+
+/* How many ops, tactics and kernels the catalog has. Errors: ARGUMENT. */
+NETRA_API int netra_catalog_op_count(const netra_catalog* catalog);
+NETRA_API int netra_catalog_tactic_count(const netra_catalog* catalog);
+NETRA_API int netra_catalog_kernel_count(const netra_catalog* catalog);
+
+/* Which kernel launch number `launch` of a tactic runs. Errors: ARGUMENT. */
+NETRA_API int netra_catalog_launch_kernel(const netra_catalog* catalog, int tactic, int launch);
+
 typedef enum netra_dtype {
   NETRA_F64 = 1,
   NETRA_F32,
@@ -365,6 +377,12 @@ NETRA_API int netra_catalog_decide(const netra_catalog* catalog, const netra_cal
 NETRA_API int netra_catalog_workspace(const netra_catalog* catalog, int tactic,
                                       const netra_call* call, uint64_t* bytes);
 
+/* Switches tactics off and on again: those that the glob names, `<arch>/<stem>` or `<stem>`. One that
+ * is off declines with the reason "disabled"; $NETRA_DISABLE does the same from the start. A tactic
+ * that was never admitted stays so. Returns how many it named.
+ * Threads: any, while others decide. Capture: legal. Errors: ARGUMENT when it names none. */
+NETRA_API int netra_catalog_disable(netra_catalog* catalog, const char* pattern, int disabled);
+
 typedef struct netra_plan {
   size_t struct_size;
   int32_t kernel;
@@ -382,6 +400,107 @@ typedef struct netra_plan {
 NETRA_API int netra_catalog_plan(const netra_catalog* catalog, int tactic, int launch,
                                  const netra_call* call, uint64_t workspace, netra_plan* plan,
                                  void* kernarg, size_t capacity);
+
+/* ---- a catalog on a device: what a serving engine holds --------------------------------------
+ *
+ * Open once, prepare outside a capture, then dispatch as often as there are calls. */
+
+typedef struct netra_bridge netra_bridge;
+
+typedef struct netra_bridge_options {
+  size_t struct_size;
+  const char* catalog;     /* catalog.bin */
+  const char* objects;     /* folder of <arch>/<kernel>.co; NULL: the catalog's own folder */
+  const char* hip_library; /* as for netra_open; NULL: the process's */
+  int32_t device;
+  int32_t reserved;
+} netra_bridge_options;
+
+/* Opens a device and a catalog. Which tactics are admitted follows from the device: a GPU or the
+ * simulator (netra_catalog_open). $HSA_OVERRIDE_GFX_VERSION makes a device claim to be another, so
+ * while it is set this is refused unless $NETRA_ALLOW_GFX_OVERRIDE names the arch that is claimed.
+ * Owner: the caller, until netra_bridge_close. Threads: any. Capture: not legal.
+ * Errors: as netra_open and netra_catalog_open; DEVICE for an override. */
+NETRA_API int netra_bridge_open(const netra_bridge_options* options, netra_bridge** bridge);
+
+/* Unloads and releases everything; conditions as for netra_close. NULL is allowed. */
+NETRA_API int netra_bridge_close(netra_bridge* bridge);
+
+/* The catalog, for looking up numbers and names; and the context. They belong to the bridge. */
+NETRA_API netra_catalog* netra_bridge_catalog(const netra_bridge* bridge);
+NETRA_API netra_context* netra_bridge_context(const netra_bridge* bridge);
+
+/* Loads the code objects of the admitted tactics for this device that the pattern names: a glob for
+ * `<arch>/<stem>` or `<stem>`, or the name of an op; NULL for all. What is loaded already stays.
+ *
+ * Another hash, arch or argument map than the catalog has is an error, and what was loaded before
+ * it stays. When HIP or the host fails, that tactic is out for the rest of the process: it says so
+ * once on stderr, declines with the reason "failed", and the others are prepared all the same.
+ * Returns NETRA_OK; NETRA_DECLINED when a tactic is out; or ARGUMENT when nothing is named, CAPTURE
+ * when `stream` is capturing, FILE, IMAGE, HASH, ARCH, SYMBOL, KERNARG.
+ * Threads: any, one at a time; others may dispatch meanwhile. Capture: not legal. Allocates. */
+NETRA_API int netra_bridge_prepare(netra_bridge* bridge, const char* pattern, void* stream);
+
+/* Device memory of the caller's that tactics with counters or partial results work in. One belongs to
+ * one stream; a graph pins the one that it was captured with. */
+typedef struct netra_workspace {
+  size_t struct_size;
+  uint64_t data;  /* device address */
+  uint64_t bytes;
+  void* stream;   /* written by the first dispatch; another stream is then refused */
+  int32_t bound;  /* set to 0 by the caller, to 1 by the first dispatch */
+  int32_t reserved;
+} netra_workspace;
+
+/* Bytes of workspace that the tactic that takes this call needs, 0 for none. netra_tactic_info's
+ * zeroed_by says who zeroes it. Returns NETRA_OK, NETRA_DECLINED or an error as for dispatch. */
+NETRA_API int netra_bridge_workspace_bytes(netra_bridge* bridge, const netra_call* call,
+                                           uint64_t* bytes);
+
+/* Launches what the call asks for, or nothing.
+ *
+ * `arch` and `cu_count` of the call may be 0: they are the device's. `graph` may be 0: the stream is
+ * asked whether it captures. `workspace` NULL: there is none. `decision` may be NULL; else it tells
+ * the tactic and, for a decline, the id of the first false predicate, or "disabled" (switched off),
+ * "failed" (see prepare), "not_prepared".
+ *
+ * Returns NETRA_OK: launched. NETRA_DECLINED: nothing was; take your own path. Negative: an error,
+ * among them NETRA_ERROR_REQUIRED for a decline of an op that $NETRA_REQUIRE names, and
+ * NETRA_ERROR_CAPTURE when a launch failed in a capture, which is then void.
+ *
+ * From here to HIP nothing is allocated, locked, opened or looked up. Threads: any; a workspace is
+ * used by one thread at a time. Capture: legal. */
+NETRA_API int netra_bridge_dispatch(netra_bridge* bridge, const netra_call* call,
+                                    netra_workspace* workspace, void* stream,
+                                    netra_decision* decision);
+
+/* Writes one sentence about what dispatch would answer, cut to `capacity` bytes with the final zero.
+ * Returns what dispatch would return (an error for one, NETRA_OK or NETRA_DECLINED).
+ * Threads: any. Capture: legal. */
+NETRA_API int netra_bridge_why(netra_bridge* bridge, const netra_call* call, char* text,
+                               size_t capacity);
+
+typedef struct netra_stats {
+  size_t struct_size;
+  uint64_t hits;
+  uint64_t misses;
+  uint64_t errors;
+} netra_stats;
+
+/* How often the op was dispatched so far, by outcome. Threads: any. Capture: legal. */
+NETRA_API int netra_bridge_stats(const netra_bridge* bridge, int op, netra_stats* stats);
+
+typedef struct netra_miss {
+  size_t struct_size;
+  int32_t tactic;     /* that came furthest; -1: none is admitted */
+  int32_t reserved;
+  const char* reason; /* as in netra_decision */
+  uint64_t count;
+} netra_miss;
+
+/* The misses of an op by tactic and first false predicate: entry `index` of those that happened.
+ * NETRA_DECLINED when there is no such entry. Threads: any. Capture: legal. */
+NETRA_API int netra_bridge_miss(const netra_bridge* bridge, int op, int index, netra_miss* miss);
 
 #ifdef __cplusplus
 }
