@@ -219,6 +219,9 @@ def test_a_quick_run_is_recorded_and_not_enough(root: Path) -> None:
     for path in results(root):
         path.unlink()
     run("validate", GAIN, "--device", "sim", "--record", command=harness)
+    for path in results(root):
+        if path.stem.startswith("sanitize"):
+            path.unlink()
     run("sanitize", GAIN, "--full", "--case", "n64", "--record", command=harness)
     form = document("promote", GAIN)
     assert form["maturity"] == "experiment"
@@ -306,6 +309,9 @@ def test_revalidate_records_what_a_change_made_stale(root: Path, llvm_bin: Path)
     first = json.loads(run(*words, command=harness).stdout)["tactics"][0]
     assert first["todo"] == first["recorded"] == [] and first["maturity"] == "simulated"
     run("promote", GAIN)
+
+    quick = json.loads(run(*words, "--no-run", command=harness).stdout)["tactics"][0]
+    assert (quick["was"], quick["maturity"], quick["recorded"]) == ("simulated", "simulated", [])
 
     # Another encoding of the same kernel: what was recorded is stale, and passes again.
     source.write_text(right.replace("v_mul_f32 ", "v_mul_f32_e64 "))

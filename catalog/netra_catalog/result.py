@@ -84,24 +84,25 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def render(document: Mapping[str, Any]) -> bytes:
-    """The bytes of the file, with the digest put in: a line for each key, and within `details` for
-    each key and each item of a list."""
-    whole = {**document, "digest": digest(document)}
-    lines = [f"{_text(key)}: {_rendered(key, whole[key])}" for key in sorted(whole)]
-    return ("{" + ",\n".join(lines) + "}\n").encode()
+    """The bytes of the file, with the digest put in: a line for each key and each item of a list,
+    and the same within `details`."""
+    return (_rendered({**document, "digest": digest(document)}, "details") + "\n").encode()
 
 
-def _rendered(key: str, value: Any) -> str:
-    if key != "details" or not isinstance(value, dict) or not value:
-        return _text(value)
-    rows = []
-    for name in sorted(value):
-        item = value[name]
-        if isinstance(item, list) and item:
-            rows.append(f"{_text(name)}: [\n  " + ",\n  ".join(map(_text, item)) + "]")
-        else:
-            rows.append(f"{_text(name)}: {_text(item)}")
-    return "{\n " + ",\n ".join(rows) + "}"
+def _rendered(value: Any, opened: str = "") -> str:
+    if isinstance(value, dict) and value:
+        rows = [
+            f"{_text(key)}: {_rendered(value[key]) if key == opened else _listed(value[key])}"
+            for key in sorted(value)
+        ]
+        return "{" + ",\n ".join(rows) + "}"
+    return _listed(value)
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(map(_text, value)) + "]"
+    return _text(value)
 
 
 def _text(value: Any) -> str:

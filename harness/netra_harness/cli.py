@@ -14,7 +14,7 @@ from netra_catalog.paths import ARCHES
 from rich.console import Console
 from rich.table import Table
 
-from netra_harness import cli_bench, cli_captures, cli_evidence, record
+from netra_harness import cli_bench, cli_captures, cli_evidence, cli_probe, record
 from netra_harness import report as reporting
 from netra_harness.case import DEFAULT_SEED
 from netra_harness.device import KINDS
@@ -269,6 +269,6 @@ def mutate(
 
 for _command in [
     *cli_captures.commands(_SEED, _JSON), *cli_evidence.commands(_SEED, _JSON),
-    *cli_bench.commands(_SEED, _JSON, _RECORD),
+    *cli_bench.commands(_SEED, _JSON, _RECORD), *cli_probe.commands(_SEED, _JSON),
 ]:
     main.add_command(_command)

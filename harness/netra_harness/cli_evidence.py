@@ -22,13 +22,17 @@ def commands(seed: Option, as_json: Option) -> list[click.Command]:
     @click.option("--arch", type=click.Choice(ARCHES), help="Only this target.")
     @click.option("--dry-run", is_flag=True, help="Only say what is missing, and why.")
     @click.option(
+        "--no-run", is_flag=True, help="Run nothing: write the maturities that the results give."
+    )
+    @click.option(
         "--prune", is_flag=True,
         help="Remove stale results that passed on the simulator: anyone can record them anew.",
     )
     @seed
     @as_json
     def revalidate(
-        pattern: str, arch: str | None, dry_run: bool, prune: bool, seed: int, as_json: bool
+        pattern: str, arch: str | None, dry_run: bool, no_run: bool, prune: bool, seed: int,
+        as_json: bool,
     ) -> None:
         """Records anew what a change made stale, and writes the maturities that follow.
 
@@ -46,6 +50,9 @@ def commands(seed: Option, as_json: Option) -> list[click.Command]:
                 click.echo(text, err=as_json)
 
             click.echo(f"seed {seed}", err=as_json)
+            if no_run:
+                for change in changes:
+                    change.todo = ()
             work.run(changes, seed, prune, say)
         if as_json:
             form = {

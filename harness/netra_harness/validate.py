@@ -251,15 +251,21 @@ def case_names(tactic: Tactic, case_set: str) -> list[str]:
     return names
 
 
+def present_gpus(kind: str) -> list[str]:
+    """Architectures of the GPUs that `--device kind` may use; another process asks for them."""
+    if kind == "sim" or (kind == "auto" and not gpu_plausible()):
+        return []
+    outcome = next(workers.run([workers.Job({"do": "gpus"}, {}, 60.0)]))
+    if outcome.kind == "ok":
+        return list(outcome.answer["arches"])
+    if kind == "hip":
+        raise DeviceError(f"no GPU can be used: {outcome.text}")
+    return []
+
+
 def choose_devices(kind: str, arches: list[str]) -> dict[str, str]:
     """"sim" or "hip" for each architecture; `auto` takes the GPU where one has it."""
-    present: list[str] = []
-    if kind == "hip" or (kind == "auto" and gpu_plausible()):
-        outcome = next(workers.run([workers.Job({"do": "gpus"}, {}, 60.0)]))
-        if outcome.kind == "ok":
-            present = outcome.answer["arches"]
-        elif kind == "hip":
-            raise DeviceError(f"no GPU can be used: {outcome.text}")
+    present = present_gpus(kind)
     chosen = {arch: "hip" if arch in present else "sim" for arch in arches}
     if kind == "hip" and "sim" in chosen.values():
         missing = ", ".join(arch for arch, kind in chosen.items() if kind == "sim")

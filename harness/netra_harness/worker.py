@@ -71,6 +71,13 @@ def bench(job: Job) -> Answer:
     return measure(job, _device(job["device"], job["arch"]))
 
 
+def probe(job: Job) -> Answer:
+    """One item of the probe pack."""
+    from netra_harness.probes.pack import probe
+
+    return probe(job, _device(job["device"], job["arch"]))
+
+
 def gpus(_job: Job) -> Answer:
     """Architectures of the GPUs that are present."""
     from netra_harness.device import gpu_arches
@@ -89,7 +96,7 @@ def call(job: Job) -> Answer:
 
 
 _DO: dict[str, Callable[[Job], Answer]] = {
-    "run": run, "mutant": mutant, "bench": bench, "gpus": gpus, "call": call,
+    "run": run, "mutant": mutant, "bench": bench, "probe": probe, "gpus": gpus, "call": call,
 }
 _devices: dict[tuple[str, str], Any] = {}
 
