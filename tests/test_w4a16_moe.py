@@ -12,9 +12,11 @@ import pytest
 import sim_kernels
 from netra_catalog import dispatch
 from netra_catalog.call import Call, Tensor
-from netra_harness import int4_weights
+from netra_harness import int4_weights, w4a16_work
 from netra_harness.oracles import _routing
 from w4a16_problem import Runner, make
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +210,31 @@ def test_what_is_declined() -> None:
 
 
 # ---- the work model -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [64, 128])
+def test_bytes_that_a_launch_reads(runner: Runner, block: int) -> None:
+    """Of each block and 64 columns, every step reads the weights once for either half of a wave
+    (both have the same rows), their scales and zero points, and 32 rows of x for two tiles."""
+    problem = make(1, "f16", "zipf", 90, 2, 5, 96, 128, 32, True, 9)
+    runner.run(problem, block)
+    counts = np.bincount(problem.ids.ravel(), minlength=5)
+    wide, steps, lanes = 128 // 64, 96 // 32, 128
+    rows = 0
+    for count in counts:
+        for first in range(0, int(count), block):
+            tiles = -(-min(block, int(count) - first) // 16)
+            rows += -(-tiles // 2)
+    weights = w4a16_work.blocks(counts, block) * wide * steps * lanes * (32 + 2 * 2 + 2 * 1)
+    staged = rows * wide * steps * lanes * 16
+    ids = w4a16_work.blocks(counts, block) * wide * lanes * 2 * (block // 32) * 4
+    assert runner.counters["memory.global.read_bytes"] == weights + staged + ids
+    executed = w4a16_work.tiles(counts) * (2 * 128 // 16) * (96 // 16)
+    assert runner.counters["instructions.wmma"] == executed
+
+
+def test_the_table_of_the_guide_is_what_the_model_says() -> None:
+    assert w4a16_work.table() in (ROOT / "docs" / "w4a16.md").read_text()
 
 
 def test_the_published_counts_of_padded_rows() -> None:
