@@ -442,6 +442,7 @@ class Init : public Observer {
 
   void memory(Wave& w, WaveShadow& s, const Insn& i, const Facts& f, Accesses accesses) {
     if (f.is(kIsSmem)) return scalar_memory(f, accesses);
+    if (all_defined(w, s, i, f, accesses)) return;
     std::memset(length_, 0, sizeof length_);
     const bool stores = f.is(kIsStore);
     if (stores) store_stream(w, s, f);
@@ -472,6 +473,28 @@ class Init : public Observer {
       }
     }
     if (!stores && !f.is(kIsLdsDma) && f.writes) loaded_registers(w, s, i, f);
+  }
+
+  // The usual case: defined registers are stored, or what is loaded is defined. True when that was all.
+  bool all_defined(Wave& w, WaveShadow& s, const Insn& i, const Facts& f, Accesses accesses) {
+    if (f.is(kIsAtomic | kIsLdsDma)) return false;
+    if (f.is(kIsStore)) {
+      for (int k = 0; k < f.reads; ++k)
+        if (f.read[k].file == File::vgpr && undefined(s, f.read[k])) return false;
+      for (const MemoryAccess& a : accesses) {
+        if (uint8_t* bytes = bytes_of(w, s, a)) std::memset(bytes, 0, a.bytes);
+        else define_global(a);
+      }
+      return true;
+    }
+    for (const MemoryAccess& a : accesses) {
+      const uint8_t* bytes = bytes_of(w, s, a);
+      if (a.write || (bytes ? std::memchr(bytes, 1, a.bytes) != nullptr : undefined_global(a) != 0)) return false;
+    }
+    if (!f.writes) return true;
+    const Ref& r = f.written[0];
+    for (uint32_t n = 0; n < r.count; ++n) define(w, s, i, r.index + n, nullptr, r.bytes, lanes_.written);
+    return true;
   }
 
   // Scalar loads give whole dwords, in order; scalar stores and atomics define what they reach.
