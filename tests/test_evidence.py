@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -363,3 +364,14 @@ def test_runs_of_a_server_are_recorded(root: Path) -> None:
     form = document("promote", GAIN)
     assert {h["rung"] for h in form["held"]} >= {"toggle", "order reversal", "invariants"}
     assert form["maturity"] == "simulated"  # the rungs below are missing
+
+
+def test_the_form_of_a_file_is_fixed(tmp_path: Path) -> None:
+    """Files of the past must stay readable: this one's bytes are written out here."""
+    document = {"kind": "x", "details": {"cases": [{"b": 1, "a": [1, 2]}], "empty": []}, "seed": 7}
+    digest = "6d2b3e0c"
+    text = result.render(document).decode()
+    assert re.sub(r'"digest": "[0-9a-f]{64}"', f'"digest": "{digest}"', text) == (
+        '{"details": {"cases": [\n  {"a": [1, 2], "b": 1}],\n "empty": []},\n'
+        f' "digest": "{digest}",\n "kind": "x",\n "seed": 7}}\n'
+    )
