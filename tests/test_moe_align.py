@@ -32,7 +32,7 @@ def test_num_slots_where_there_are_fewer_slots_than_experts() -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 6, 15, 16, 128, 1024, 8192])
-@pytest.mark.parametrize("block", [16, 32, 64, 128])
+@pytest.mark.parametrize("block", [1, 4, 16, 32, 64, 128])
 def test_the_contract_takes_num_slots_and_not_one_less(tokens: int, block: int) -> None:
     (tactic,) = netra_catalog.load("gfx1151/moe_align_block_size")
     slots = _routing.num_slots(tokens * 8, 128, block)

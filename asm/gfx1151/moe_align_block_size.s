@@ -1,7 +1,7 @@
 // moe_align_block_size - sorts the slots of a routing by expert, each expert padded to whole blocks
 //
 // Contract   topk_ids i32 [tokens][k]: slot s = k token + j chose expert topk_ids[s].  numel, which
-//            is tokens k, 1..81920; experts 1..256; block 16, 32, 64 or 128.  sorted_token_ids
+//            is tokens k, 1..81920; experts 1..256; block a power of two to 128.  sorted_token_ids
 //            [slots], expert_ids [blocks], num_tokens_post_padded [1].  All i32, contiguous, 4-byte
 //            aligned, disjoint.  slots >= what any routing of numel slots may need, which is
 //            min(numel + experts (block - 1), numel block).  Slots whose id is not in

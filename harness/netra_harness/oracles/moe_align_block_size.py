@@ -41,7 +41,7 @@ VARIANTS = ("stable",)
 
 Array = NDArray[Any]
 
-BLOCKS = (16, 32, 64, 128)
+BLOCKS = (16, 32, 64, 128, 1, 2, 4, 8)
 MOST_TOKENS = 8192
 
 
@@ -58,6 +58,8 @@ def cases(case_set: str, variant: str) -> list[Case]:
         _case("full-block", 32, 4, 2, 64),
         _case("over-full-block", 33, 4, 2, 64),
         _case("uniform", 1, 1, 1, 128),
+        _case("zipf", 5, 8, 128, 1),
+        _case("absent", 20, 8, 30, 4),
     ]
     if case_set == "quick":
         return quick
