@@ -349,6 +349,14 @@ def _field(t: Terms, xs: list[int]) -> int:
     return t.masked(t.right(xs[0], offset & 31), (1 << (width & 31)) - 1)
 
 
+def _insert(t: Terms, xs: list[int]) -> int:
+    """Bits of the second source where the first has ones, else of the third."""
+    mask = t.value(xs[0])
+    if mask is None:
+        return t.make("v_bfi_b32", *xs)
+    return t.either(t.masked(xs[1], mask), t.masked(xs[2], ALL & ~mask))
+
+
 def _perm(t: Terms, xs: list[int]) -> int:
     """Bytes of the second source are 0..3, of the first 4..7; further numbers are constants."""
     select = t.value(xs[2])
@@ -389,5 +397,6 @@ _SIMPLE: dict[str, Callable[[Terms, list[int]], int]] = {
     "v_add_lshl_u32": lambda t, x: _shift(t, t.add(x[0], x[1]), x[2], True),
     "v_lshl_or_b32": lambda t, x: t.either(_shift(t, x[0], x[1], True), x[2]),
     "v_bfe_u32": _field,
+    "v_bfi_b32": _insert,
     "v_perm_b32": _perm,
 }
