@@ -106,12 +106,10 @@
         s_cbranch_execnz .Lfill
         s_mov_b32       exec_lo, -1
 
-// Count.
+// Count.  A wave whose part is behind the end has no lane left in its only round.
 
         s_mov_b32       s[sAt], s[sFirst]
         v_mov_b32       v[vHere], 1
-        s_cmp_ge_u32    s[sAt], s[sEnd]
-        s_cbranch_scc1  .Lcounted
 .Lcount:
         v_add_nc_u32    v[vSlot], s[sAt], v[vLane]
         v_cmpx_gt_u32   s[sEnd], v[vSlot]
@@ -125,7 +123,6 @@
         s_add_i32       s[sAt], s[sAt], 32
         s_cmp_lt_u32    s[sAt], s[sEnd]
         s_cbranch_scc1  .Lcount
-.Lcounted:
         s_waitcnt       lgkmcnt(0)
         s_waitcnt_vscnt null, 0                 // the fill comes before what is placed
         s_barrier
@@ -199,8 +196,6 @@
 // lanes before with the same expert.  The first of them counts them all.
 
         s_mov_b32       s[sAt], s[sFirst]
-        s_cmp_ge_u32    s[sAt], s[sEnd]
-        s_cbranch_scc1  .Lplaced
 .Lplace:
         v_add_nc_u32    v[vSlot], s[sAt], v[vLane]
         v_cmpx_gt_u32   s[sEnd], v[vSlot]
@@ -231,7 +226,6 @@
         s_add_i32       s[sAt], s[sAt], 32
         s_cmp_lt_u32    s[sAt], s[sEnd]
         s_cbranch_scc1  .Lplace
-.Lplaced:
 
 // The owner of a block is the last expert whose base is not behind its start.
 

@@ -47,7 +47,11 @@ MOST_TOKENS = 8192
 
 def cases(case_set: str, variant: str) -> list[Case]:
     if case_set == "mutation":
-        return [_case("absent", 130, 10, 256, 16), _case("zipf", 40, 8, 37, 64)]
+        return [
+            _case("absent", 130, 10, 256, 16),
+            _case("zipf", 40, 8, 37, 64),
+            _case("zipf", 256, 8, 128, 1),  # two blocks a thread, to the last thread
+        ]
     quick = [
         _case("uniform", 1, 8, 128, 64),
         _case("uniform", 33, 8, 128, 64, graph="capture"),
