@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from netra_harness import int4_weights
 from netra_harness.case import Case
-from netra_harness.oracles import _f32, _routing, moe_align_block_size
+from netra_harness.oracles import _f32, _random, _routing, moe_align_block_size
 
 Array = NDArray[Any]
 F32 = NDArray[np.float32]
@@ -126,7 +126,8 @@ def weights(
     codes = rng.integers(0, 16, (experts, rows, depth), dtype=np.uint8)
     size = (0.5 + rng.random((experts, rows, groups))) / (4.6 * np.sqrt(depth))
     zeros = rng.integers(0, 16, (experts if p["zeros"] else 0, rows, groups), dtype=np.uint8)
-    return {"w": int4_weights.pack(codes), "scales": size.astype(dtype), "zeros": zeros}
+    scales = round_to(size.astype(np.float32), dtype)
+    return {"w": int4_weights.pack(codes), "scales": scales, "zeros": zeros}
 
 
 def routing(case: Case, rng: np.random.Generator) -> dict[str, Array]:
@@ -150,8 +151,13 @@ def routing(case: Case, rng: np.random.Generator) -> dict[str, Array]:
 
 def activations(shape: tuple[int, int], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """Rows whose stride is more than their width, as columns of a wider matrix have."""
-    wide = rng.standard_normal((shape[0], shape[1] + 8), dtype=np.float32).astype(dtype)
+    wide = normal((shape[0], shape[1] + 8), dtype, rng)
     return wide[:, : shape[1]]
+
+
+def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Of size 1."""
+    return round_to(_random.normal(shape, rng).astype(np.float32), dtype)
 
 
 def blocks(

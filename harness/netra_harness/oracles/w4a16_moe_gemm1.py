@@ -61,7 +61,7 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     dtype = _w4a16.dtype_of(p["variant"])
     made = _w4a16.routing(case, rng)
     slots = len(made["sorted_token_ids"])
-    before = rng.standard_normal((slots, int(p["columns"])), dtype=np.float32).astype(dtype)
+    before = _w4a16.normal((slots, int(p["columns"])), dtype, rng)
     return {
         "x": _w4a16.activations((int(p["tokens"]), int(p["depth"])), dtype, rng),
         **_w4a16.weights(case, 2 * int(p["columns"]), dtype, rng),

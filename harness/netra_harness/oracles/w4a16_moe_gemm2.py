@@ -71,7 +71,7 @@ def inputs(case: Case, rng: np.random.Generator) -> dict[str, Any]:
         **_w4a16.weights(case, columns, dtype, rng),
         "topk_weights": rng.random((tokens, k), dtype=np.float32),
         **made,
-        "out": rng.standard_normal((tokens * k, columns), dtype=np.float32).astype(dtype),
+        "out": _w4a16.normal((tokens * k, columns), dtype, rng),
         "block": int(p["block"]),
     }
 
