@@ -13,7 +13,7 @@ from netra_catalog.errors import NetraError, UsageError, nearest
 from netra_catalog.paths import ARCHES
 
 import netra_sim
-from netra_sim import arguments, counted, sanitizer
+from netra_sim import arguments, counted, sanitizer, schedules
 from netra_sim.hip import Hip, HipError
 
 _FILL = 0xA5  # what a buffer without contents holds: an unwritten element shows
@@ -96,6 +96,8 @@ def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
               help="Writes a buffer after the run, as .npy or raw bytes.")
 @click.option("--arch", type=click.Choice(ARCHES), help="Refuse an object for another target.")
 @click.option("--seed", default=str(_DEFAULT_SEED), help="Schedule seed, or `random`.")
+@click.option("--schedules", "schedules_", type=click.IntRange(1, 10_000), default=1, metavar="N",
+              help="Run under N seeds from --seed on; outputs that differ are a finding.")
 @click.option("--sanitize", is_flag=True, help="Watch the run (docs/sanitizer.md); errors exit 1.")
 @click.option("--trace", is_flag=True, help="What is executed, with register names, on stderr.")
 @click.option("--trace-file", type=click.Path(path_type=Path), metavar="FILE",
@@ -115,6 +117,7 @@ def run(
     saves: tuple[str, ...],
     arch: str | None,
     seed: str,
+    schedules_: int,
     sanitize: bool,
     trace: bool,
     trace_file: Path | None,
@@ -155,9 +158,47 @@ def run(
         raise NetraError(fault or str(error), where=f"{file}: {kernel}") from None
     for name, path in targets.items():
         arguments.save(path, given[name], outputs[name])
+    order: list[dict[str, Any]] = []
+    if schedules_ > 1:
+        # Under the checks nothing more would be seen than in the run above.
+        order = _other_schedules(file, by_name[kernel], given, grid, block, lds, number, schedules_)
+        for finding in order:
+            click.echo(sanitizer.text(finding), err=True)
+        _exit(order)
     _report(kernel, targets, as_json, number)
     _watched(trace, trace_file, counters and not as_json, err=as_json)
     _exit(netra_sim.findings())
+
+
+def _other_schedules(
+    file: Path,
+    kernel: dict[str, Any],
+    given: dict[str, arguments.Argument],
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    lds: int,
+    seed: int,
+    count: int,
+) -> list[dict[str, Any]]:
+    """Findings about buffers that `count` seeds leave different; addresses cannot differ, since
+    each run frees what it allocates."""
+    widths = {name: one.nbytes // _count(one) for name, one in given.items() if one.is_buffer}
+
+    def launch(one: int) -> dict[str, bytes]:
+        return _launch(file, kernel, given, grid, block, lds, one, set(widths))
+
+    try:
+        return schedules.compare(kernel["name"], seed, count, widths, launch)
+    except HipError as error:
+        fault = netra_sim.last_fault()
+        raise NetraError(fault or str(error), where=f"{file}: --schedules") from None
+
+
+def _count(argument: arguments.Argument) -> int:
+    count = 1
+    for extent in argument.shape:
+        count *= extent
+    return max(count, 1)
 
 
 def _watched(trace: bool, trace_file: Path | None, counters: bool, *, err: bool) -> None:

@@ -4,6 +4,7 @@
 #include "counting.h"
 #include "init.h"
 #include "observer.h"
+#include "races.h"
 #include "store_lanes.h"
 #include "sync.h"
 #include "trace.h"
@@ -26,6 +27,7 @@ void attach_observers(Watch& watch, LaunchState& launch) {
   watch.observers.push_back(make_wait_counts(watch, launch));
   watch.observers.push_back(make_init(watch, launch));
   watch.observers.push_back(make_sync(watch, launch));
+  watch.observers.push_back(make_races(watch, launch));
   watch.observers.push_back(make_store_lanes(watch));
   watch.observers.push_back(make_bounds(watch));
 }
