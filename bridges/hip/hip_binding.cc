@@ -200,7 +200,9 @@ std::unique_ptr<Hip> bind(void* library, const std::string& path) {
 }
 
 std::mutex g_mutex;
-std::unique_ptr<Hip> g_hip;  // set once, never reset: contexts keep pointers to it
+// Set once and never freed: contexts point to it, and other threads may still launch while the
+// destructors of this library run at exit.
+const Hip* g_hip;
 
 }  // namespace
 
@@ -222,12 +224,12 @@ const Hip* bind_hip(const char* asked) {
   std::string path;
   if (g_hip != nullptr) {
     // A second copy may have been mapped since; it would be found here, by name.
-    return choose(asked, &path) != nullptr ? g_hip.get() : nullptr;
+    return choose(asked, &path) != nullptr ? g_hip : nullptr;
   }
   void* library = choose(asked, &path);
   if (library == nullptr) return nullptr;
-  g_hip = bind(library, path);
-  return g_hip.get();
+  g_hip = bind(library, path).release();
+  return g_hip;
 }
 
 }  // namespace netra::bridge

@@ -453,7 +453,8 @@ typedef struct netra_workspace {
 } netra_workspace;
 
 /* Bytes of workspace that the tactic that takes this call needs, 0 for none. netra_tactic_info's
- * zeroed_by says who zeroes it. Returns NETRA_OK, NETRA_DECLINED or an error as for dispatch. */
+ * zeroed_by says who zeroes it. With `graph` 0 the call may be eager or captured; so too for
+ * netra_bridge_why. Returns NETRA_OK, NETRA_DECLINED or an error as for dispatch. */
 NETRA_API int netra_bridge_workspace_bytes(netra_bridge* bridge, const netra_call* call,
                                            uint64_t* bytes);
 

@@ -23,7 +23,11 @@ using nb::guarded;
 
 namespace {
 
-constexpr size_t kMostKernarg = 4096;   // HIP's own limit
+constexpr size_t kMostKernarg = 4096;  // of all launches of a tactic together; HIP's limit for one
+constexpr size_t kMostLaunches = 16;
+
+size_t padded(size_t kernarg) { return (kernarg + 15) / 16 * 16; }
+
 constexpr size_t kReasons = 64;         // different reasons for which an op was declined
 
 // Counts misses of an op by (tactic, reason). Reasons are texts of the catalog or of this file, so
@@ -184,6 +188,7 @@ bool environmental(int status) {
 
 int prepare_tactic(netra_bridge* bridge, Tactic* tactic, int number, void* stream) {
   std::vector<const netra_kernel*> kernels;
+  size_t bytes = 0;
   for (uint32_t launch = 0; launch < tactic->info.launches; ++launch) {
     const netra_kernel* kernel = nullptr;
     const int which = netra_catalog_launch_kernel(bridge->catalog, number, static_cast<int>(launch));
@@ -196,7 +201,16 @@ int prepare_tactic(netra_bridge* bridge, Tactic* tactic, int number, void* strea
     }
     if (status != NETRA_OK) return status;
     kernels.push_back(kernel);
+    netra_kernel_info info{};
+    info.struct_size = sizeof info;
+    if (const int failed = netra_kernel_describe(kernel, &info)) return failed;
+    bytes += padded(info.kernarg_bytes);
   }
+  if (kernels.size() > kMostLaunches || bytes > kMostKernarg)
+    return fail(NETRA_ERROR_KERNARG,
+                "%s: %zu launches with %zu bytes of arguments; the bridge launches at most %zu with "
+                "%zu bytes",
+                tactic->info.id, kernels.size(), bytes, kMostLaunches, kMostKernarg);
   tactic->kernels = std::move(kernels);
   tactic->ready.store(true, std::memory_order_release);
   return NETRA_OK;
@@ -218,6 +232,20 @@ int complete(netra_bridge* bridge, const netra_call* call, void* stream, bool as
     out->graph = status == NETRA_CAPTURE_NONE ? bridge->eager : bridge->capture;
   }
   return NETRA_OK;
+}
+
+// For questions without a stream: `decide` with the call as eager and, when the call leaves the mode
+// open and that declines, as captured.
+template <typename Decide>
+int in_either_mode(netra_bridge* bridge, const netra_call* call, netra_call* whole, Decide decide) {
+  if (const int status = complete(bridge, call, nullptr, false, whole)) return status;
+  int status = decide();
+  if (status != NETRA_DECLINED || call->graph != 0) return status;
+  whole->graph = bridge->capture;
+  status = decide();
+  if (status != NETRA_DECLINED) return status;
+  whole->graph = bridge->eager;   // the reason that counts
+  return decide();
 }
 
 // NETRA_OK with a tactic that is ready to launch, NETRA_DECLINED with the reason, or an error.
@@ -262,20 +290,31 @@ int use_workspace(const netra_bridge* bridge, const netra_decision& decision,
   return NETRA_OK;
 }
 
+// Plans every launch before the first one goes: a call is launched whole, or an error of its plan
+// leaves nothing behind.
 int launch_all(const netra_bridge* bridge, const netra_decision& decision, const netra_call& call,
                uint64_t workspace, void* stream) {
   const Tactic& tactic = *bridge->tactics[static_cast<size_t>(decision.tactic)];
   alignas(16) uint8_t kernarg[kMostKernarg];
+  netra_plan plans[kMostLaunches];
+  size_t used = 0;
   for (uint32_t i = 0; i < tactic.info.launches; ++i) {
-    netra_plan plan{};
-    plan.struct_size = sizeof plan;
+    plans[i] = {};
+    plans[i].struct_size = sizeof plans[i];
     if (const int status =
             netra_catalog_plan(bridge->catalog, decision.tactic, static_cast<int>(i), &call,
-                               workspace, &plan, kernarg, sizeof kernarg))
+                               workspace, &plans[i], kernarg + used, sizeof kernarg - used))
       return status;
+    used += padded(plans[i].kernarg_size);
+  }
+  used = 0;
+  for (uint32_t i = 0; i < tactic.info.launches; ++i) {
+    const netra_plan& plan = plans[i];
     if (const int status = netra_launch(tactic.kernels[i], plan.grid, plan.block,
-                                        plan.dynamic_lds, kernarg, plan.kernarg_size, stream))
+                                        plan.dynamic_lds, kernarg + used, plan.kernarg_size,
+                                        stream))
       return status;
+    used += padded(plan.kernarg_size);
   }
   return NETRA_OK;
 }
@@ -399,10 +438,12 @@ int netra_bridge_workspace_bytes(netra_bridge* bridge, const netra_call* call, u
   if (bytes == nullptr)
     return fail(NETRA_ERROR_ARGUMENT, "netra_bridge_workspace_bytes: bytes is null");
   netra_call whole{};
-  if (const int status = complete(bridge, call, nullptr, false, &whole)) return status;
   netra_decision decision{};
   decision.struct_size = sizeof decision;
-  if (const int status = netra_catalog_decide(bridge->catalog, &whole, &decision)) return status;
+  const int status = in_either_mode(bridge, call, &whole, [&] {
+    return netra_catalog_decide(bridge->catalog, &whole, &decision);
+  });
+  if (status != NETRA_OK) return status;
   return netra_catalog_workspace(bridge->catalog, decision.tactic, &whole, bytes);
 }
 
@@ -423,10 +464,9 @@ int netra_bridge_why(netra_bridge* bridge, const netra_call* call, char* text, s
   if (text == nullptr || capacity == 0)
     return fail(NETRA_ERROR_ARGUMENT, "netra_bridge_why: there is no room for the text");
   netra_call whole{};
-  int status = complete(bridge, call, nullptr, false, &whole);
-  if (status != NETRA_OK) return status;
   netra_decision decision{};
-  status = choose(bridge, whole, &decision);
+  const int status = in_either_mode(bridge, call, &whole,
+                                    [&] { return choose(bridge, whole, &decision); });
   if (status < 0) return status;
   const char* id = decision.tactic >= 0
                        ? bridge->tactics[static_cast<size_t>(decision.tactic)]->info.id

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from netra_catalog.errors import NetraError, nearest
+from netra_catalog.errors import NetraError, ToolError, nearest
 from netra_catalog.paths import display
 from netra_catalog.tactic import Launch, Tactic
 
@@ -19,10 +21,21 @@ _BUFFER, _VALUE = "global_buffer", "by_value"
 
 
 def inspect_object(path: Path) -> dict[str, Any]:
-    """`netra-sim inspect` of a code object."""
-    from netra_sim import inspect
+    """`netra-sim inspect` of a code object; one that was seen before is not disassembled again."""
+    try:
+        image = path.read_bytes()
+    except OSError as error:
+        raise ToolError(
+            f"{display(path)} cannot be read: {error.strerror}", hint="build it: make"
+        ) from None
+    return copy.deepcopy(_inspected(image, str(path)))
 
-    return inspect(path)
+
+@lru_cache(maxsize=256)
+def _inspected(image: bytes, name: str) -> dict[str, Any]:
+    from netra_sim.library import inspect_bytes
+
+    return inspect_bytes(image, name)
 
 
 class Objects:
