@@ -15,6 +15,7 @@ from netra_catalog.paths import ARCHES
 import netra_sim
 from netra_sim import arguments, counted, sanitizer, schedules
 from netra_sim.hip import Hip, HipError
+from netra_sim.lint import lint as lint_file
 
 _FILL = 0xA5  # what a buffer without contents holds: an unwritten element shows
 _DEFAULT_SEED = 1
@@ -67,6 +68,24 @@ def _show(kernel: dict[str, Any]) -> None:
     for arg in kernel["args"]:
         name = arg["name"] or positions.get(arg["offset"], "")
         click.echo(f"    {arg['offset']:>4}  {arg['size']:>4}  {arg['kind']:<24} {name}".rstrip())
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--arch", type=click.Choice(ARCHES), help="Target of a source in another folder.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def lint(files: tuple[Path, ...], arch: str | None, as_json: bool) -> None:
+    """What is wrong with FILES (.co or .s) that shows without running them; errors exit 1."""
+    documents = [lint_file(file, arch) for file in files]
+    found = [finding for document in documents for finding in document["findings"]]
+    if as_json:
+        click.echo(json.dumps(documents, indent=2))
+    else:
+        for finding in found:
+            click.echo(sanitizer.text(finding))
+        click.echo(f"{len(files)} files: {sanitizer.summary(found) or 'clean'}")
+    if sanitizer.errors(found):
+        raise NetraError("lint found " + sanitizer.summary(found))
 
 
 def _triple(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int, int]:

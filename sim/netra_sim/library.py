@@ -44,6 +44,7 @@ def load() -> ctypes.CDLL:
     text_out = ctypes.POINTER(ctypes.c_void_p)
     try:
         library.netraSimInspect.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text_out]
+        library.netraSimLint.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text_out]
         library.netraSimCounters.argtypes = [text_out]
         library.netraSimFindings.argtypes = [text_out]
         library.netraSimRows.argtypes = [text_out]
@@ -91,14 +92,33 @@ def inspect(path: Path | str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises CodeObjectError for a file that is damaged or for another machine.
     """
-    file = Path(path)
+    return inspect_bytes(_image(path), str(path))
+
+
+def _image(path: Path | str | os.PathLike[str]) -> bytes:
     try:
-        image = file.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise CodeObjectError(
             f"the file cannot be read: {error.strerror}", where=str(path), code=301
         ) from None
-    return inspect_bytes(image, str(path))
+
+
+def lint(path: Path, name: str = "") -> dict[str, Any]:
+    """{file, arch, findings}: what is wrong with a code object that shows without running it.
+
+    The findings have the keys of docs/sanitizer.md.  Raises CodeObjectError like `inspect`, and
+    when the code cannot be disassembled.
+    """
+    name = name or str(path)
+    image = _image(path)
+    pointer = ctypes.c_void_p()
+    code = load().netraSimLint(image, len(image), ctypes.byref(pointer))
+    document = _document(pointer)
+    if code:
+        text = (document or {}).get("error", "the library gave no reason")
+        raise CodeObjectError(text, where=name, code=code)
+    return {"file": name, **document}
 
 
 def inspect_bytes(image: bytes, name: str) -> dict[str, Any]:

@@ -21,9 +21,9 @@ def text(found: Finding) -> str:
         lines.append(f"  after {_party(found['other'])}")
     if found["mend"]:
         lines.append(f"  mend  {found['mend']}")
-    where = f"kernel {found['kernel']}, wave {found['wave']} of workgroup " + str(
-        tuple(found["workgroup"])
-    )
+    where = f"kernel {found['kernel']}"
+    if found["wave"] is not None:  # None: about the code alone
+        where += f", wave {found['wave']} of workgroup {tuple(found['workgroup'])}"
     if found["lane"] is not None:
         where += f", lane {found['lane']}"
     if found["address"] is not None:

@@ -4,6 +4,7 @@
 
 #include "../json.h"
 #include "../launch.h"
+#include "code_findings.h"
 #include "facts.h"
 
 namespace netra {
@@ -78,8 +79,13 @@ std::string Finding::json() const {
   j.key("kernel").string(kernel).key("text").string(text).key("mend").string(mend);
   party("at", at);
   party("other", other);
-  j.key("wave").number(wave);
-  j.key("workgroup").open('[').number(group[0]).number(group[1]).number(group[2]).close(']');
+  const bool executed = wave != kNoWave;
+  j.key("wave");
+  if (executed) j.number(wave);
+  else j.null();
+  j.key("workgroup");
+  if (executed) j.open('[').number(group[0]).number(group[1]).number(group[2]).close(']');
+  else j.null();
   j.key("lane");
   if (lane < 0) j.null();
   else j.number(static_cast<uint64_t>(lane));

@@ -8,6 +8,7 @@
 
 #include "../launch.h"
 #include "lanes_touched.h"
+#include "memory_order.h"
 #include "observer.h"
 
 namespace netra {
@@ -15,13 +16,6 @@ namespace {
 
 // What a register or LDS dword holds while its data is on the way: a NaN, a wild address.
 constexpr uint32_t kPending = 0xfff0deadu;
-
-// Operations that return in the order of issue among themselves; `unordered` classes may return in
-// any order. Nothing is known between two classes.
-enum Order : uint8_t { kVmemOrder, kDsOrder, kSmemOrder, kMessageOrder, kFlatOrder, kOrders };
-constexpr bool in_order(uint8_t o) { return o == kVmemOrder || o == kDsOrder; }
-
-constexpr const char* kNames[] = {"vmcnt", "lgkmcnt", "expcnt", "vscnt"};
 
 uint32_t spread(uint8_t bytes) {
   return (bytes & 1 ? 0xffu : 0) | (bytes & 2 ? 0xff00u : 0) | (bytes & 4 ? 0xff0000u : 0) | (bytes & 8 ? 0xff000000u : 0);
@@ -96,7 +90,7 @@ class WaitCounts : public Observer {
  public:
   WaitCounts(Watch& watch, LaunchState& launch)
       : watch_(watch), launch_(launch), gfx9_(launch.object->arch == "gfx950"),
-        most_{63, gfx9_ ? 15u : 63u, 7, 63} {}
+        most_{counter_most(kVm, gfx9_), counter_most(kLgkm, gfx9_), counter_most(kExp, gfx9_), counter_most(kVs, gfx9_)} {}
 
   void start_group(Group& g) override {
     GroupState& s = groups_[&g];
@@ -180,12 +174,7 @@ class WaitCounts : public Observer {
 
   // ---- issue and delivery --------------------------------------------------------------------
 
-  Order order_of(const Facts& f, int counter) const {
-    if (f.is(kIsFlat)) return gfx9_ ? kFlatOrder : counter == kLgkm ? kDsOrder : kVmemOrder;
-    if (f.is(kIsVmem)) return kVmemOrder;
-    if (f.is(kIsDs)) return kDsOrder;
-    return f.is(kIsSmem) ? kSmemOrder : kMessageOrder;
-  }
+  Order order_of(const Facts& f, int counter) const { return netra::order_of(f, counter, gfx9_); }
 
   void issue(Wave& w, const Insn& i, const Facts& f, Accesses accesses) {
     WaveState& s = state(w);
@@ -385,12 +374,7 @@ class WaitCounts : public Observer {
   }
 
   // A load of the same ordered class writes after the one before it.
-  bool replaces(const Facts& f, const Op& op) const {
-    if (!f.counters || f.counters != watch_.facts[*op.insn].counters) return false;
-    for (int c = 0; c < kCounters; ++c)
-      if (f.counters >> c & 1 && (order_of(f, c) != op.order[c] || !in_order(op.order[c]))) return false;
-    return true;
-  }
+  bool replaces(const Facts& f, const Op& op) const { return writes_after(f, watch_.facts[*op.insn], gfx9_); }
 
   void dead_load(const Wave& w, const Insn& i, const Op& op) {
     Finding* found = watch_.findings.add(w, i, op.insn, "wait", "C.4 dead load", Severity::warning, Certainty::compiler_only);
@@ -426,7 +410,7 @@ class WaitCounts : public Observer {
     for (int c = 0; c < kCounters; ++c) {
       if (!(op.counters >> c & 1)) continue;
       const uint64_t n = in_order(op.order[c]) ? s.issued[c][op.order[c]] - op.number[c] : 0;
-      text += (text.empty() ? "" : " and ") + std::string(kNames[c]) + "(" + std::to_string(n) + ")" + (n ? " or lower" : "");
+      text += (text.empty() ? "" : " and ") + std::string(kCounterNames[c]) + "(" + std::to_string(n) + ")" + (n ? " or lower" : "");
     }
     return text;
   }
