@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def test_counts_segments_and_modes(found: Any) -> None:
     late = _GOOD.replace("s[0:1], 0x0", "s[0:1], 0xc")
     assert ("E.3 kernarg", "error") in rules(found(kernel(late)))
     far = _ARGS.replace(".offset: 8, .size: 4", ".offset: 16, .size: 4")
-    assert ("E.3 .args n", "error") in rules(found(kernel(args=far)))
+    with pytest.raises(library.CodeObjectError, match="argument n ends at byte 20"):
+        found(kernel(args=far))
     inside = _ARGS.replace(".offset: 8, .size: 4", ".offset: 4, .size: 4")
     assert ("E.3 .args n", "error") in rules(found(kernel(args=inside)))
 
@@ -248,9 +250,9 @@ _TEXT = """// k - dst = src
         ("// Numerics   none\n", "", "banner"),
         ("        karg", "\tkarg", "layout"),
         ("kDst, 0", "kDst, 8", "argument map"),
-        ("        v_mov", ".macro m\n        s_waitcnt vmcnt(0)\n.endm\n        v_mov", "macro"),
-        ("        v_mov", ".macro m\n        s_mov_b64 exec, -1\n.endm\n        v_mov", "macro"),
-        ("        v_mov", ".macro m\n        ds_read_b32 v[vX], v[vX]\n.endm\n        v_mov", "macro"),
+        ("        v_mov", ".macro m\ns_waitcnt vmcnt(0)\n.endm\n        v_mov", "macro"),
+        ("        v_mov", ".macro m\ns_mov_b64 exec, -1\n.endm\n        v_mov", "macro"),
+        ("        v_mov", ".macro m\nds_read_b32 v[vX], v[vX]\n.endm\n        v_mov", "macro"),
     ],
 )
 def test_what_the_source_shows(old: str, new: str, rule: str) -> None:
@@ -263,3 +265,18 @@ def test_a_source_outside_of_its_folder_needs_its_target(tmp_path: Path) -> None
     (tmp_path / "k.s").write_text(_TEXT)
     done = CliRunner().invoke(main, ["lint", str(tmp_path / "k.s")])
     assert done.exit_code == 2
+
+
+def test_the_page_shows_a_failing_and_a_mended_kernel(repo_root: Path, found: Any) -> None:
+    page = (repo_root / "docs" / "sanitizer.md").read_text()
+    section = page.split("## lint:")[1].split("\n## ")[0]
+    blocks = re.findall(r"(?:^    .*\n)+", section, re.M)[1:]
+    assert len(blocks) == 2
+    start = """
+        s_load_dwordx2 s[4:5], s[0:1], 0x0
+        v_lshlrev_b32 v1, 2, v0
+        s_waitcnt lgkmcnt(0)
+"""
+    (one,) = found(kernel(start + blocks[0]))
+    assert one["rule"] == "C.4 RAW"
+    assert found(kernel(start + blocks[1])) == []

@@ -96,11 +96,6 @@ class Lint {
     const KernelArg* before = nullptr;
     for (const KernelArg& arg : kernel_.args) {
       const std::string name = arg.name.empty() ? arg.value_kind : arg.name;
-      if (static_cast<uint64_t>(arg.offset) + arg.size > d_.kernarg_bytes)
-        whole("metadata", "E.3 .args " + name, Severity::error, Certainty::inferred,
-              "argument " + name + " ends at byte " + std::to_string(arg.offset + arg.size) + " of a kernarg segment of " +
-                  std::to_string(d_.kernarg_bytes),
-              "mend its .offset or .size, or raise .amdhsa_kernarg_size and .kernarg_segment_size");
       if (before && arg.offset < before->offset + before->size)
         whole("metadata", "E.3 .args " + name, Severity::error, Certainty::inferred,
               "argument " + name + " starts at byte " + std::to_string(arg.offset) + ", inside the one before it",

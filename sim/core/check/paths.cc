@@ -212,7 +212,7 @@ class Paths {
     if (!found) return false;
     const uint32_t number = std::max(r.index, to.index);
     found->reg = r.file == File::vgpr ? vgpr_name(launch_, number) : sgpr_name(launch_, number);
-    found->text = found->reg + (rule[5] == 'R' ? " is read" : " is overwritten") +
+    found->text = found->reg + (rule[4] == 'R' ? " is read" : " is overwritten") +
                   " on some path before the data of the first instruction has provably arrived";
     std::string needed;
     for (int c = 0; c < kCounters; ++c) {
