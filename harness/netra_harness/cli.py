@@ -98,6 +98,12 @@ def list_command(pattern: str, arch: str | None, as_json: bool) -> None:
         click.echo(f"{tactic.id}  {tactic.op}  {tactic.maturity}  {kernels}{held}")
 
 
+_SCHEDULES = click.option(
+    "--schedules", type=click.IntRange(1, 1000), default=1, metavar="N",
+    help="On the simulator, each case under N schedule seeds: the outputs must not differ.",
+)  # fmt: skip
+
+
 @main.command()
 @click.argument("pattern", default="*")
 @_ARCH
@@ -111,6 +117,7 @@ def list_command(pattern: str, arch: str | None, as_json: bool) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="A line for each case.")
 @click.option("--no-sanitize", is_flag=True, help="Do not watch the kernels on the simulator.")
 @_RECORD
+@_SCHEDULES
 def validate(
     pattern: str,
     arch: str | None,
@@ -124,6 +131,7 @@ def validate(
     verbose: bool,
     no_sanitize: bool,
     recorded: bool,
+    schedules: int,
 ) -> None:
     """Runs the cases of the tactics that PATTERN selects and compares with their oracles.
 
@@ -134,8 +142,9 @@ def validate(
     """
     _validate(
         Settings(
-            pattern, arch, device, seed, case, full, everything, limit, sanitize=not no_sanitize
-        ),
+            pattern, arch, device, seed, case, full, everything, limit,
+            sanitize=not no_sanitize, schedules=schedules,
+        ),  # fmt: skip
         as_json,
         verbose,
         ("oracle", "sanitize") if recorded else (),
@@ -151,6 +160,7 @@ def validate(
 @click.option("--full", is_flag=True, help="The full case set, not the quick one.")
 @click.option("--all", "everything", is_flag=True, help="Rejected and quarantined tactics too.")
 @_RECORD
+@_SCHEDULES
 def sanitize(
     pattern: str,
     arch: str | None,
@@ -160,12 +170,15 @@ def sanitize(
     full: bool,
     everything: bool,
     recorded: bool,
+    schedules: int,
 ) -> None:
     """Runs the tactics that PATTERN selects on the simulator, watched (docs/sanitizer.md).
 
     This is `validate --device sim` by the name of what it looks for; exit codes are the same.
     """
-    settings = Settings(pattern, arch, "sim", seed, case, full, everything)
+    settings = Settings(
+        pattern, arch, "sim", seed, case, full, everything, schedules=schedules
+    )
     _validate(settings, as_json, False, ("sanitize",) if recorded else ())
 
 

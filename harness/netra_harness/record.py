@@ -35,7 +35,7 @@ from netra_harness.validate import Settings, TacticReport
 _TEXT = 1500  # characters of a failure that are kept
 _REPLAYS = re.compile(r"(\d+) replays")
 # What the sanitizer is answerable for; a wrong number is the oracle's matter.
-_WATCHED = ("finding", "fault", "outside", "unwritten", "crash", "hang", "error")
+_WATCHED = ("finding", "order", "fault", "outside", "unwritten", "crash", "hang", "error")
 
 Hashes = Mapping[str, Any]
 

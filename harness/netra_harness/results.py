@@ -12,6 +12,7 @@ KINDS = (
     "mismatch",  # an output differs from an oracle or a capture
     "unwritten",  # an output byte was never stored
     "outside",  # something was stored outside an array, or over an input
+    "order",  # an output depends on the schedule of waves and workgroups
     "replay",  # a replay differs from the eager launch
     "fault",  # the device stopped the kernel
     "finding",  # the sanitizer reports an error

@@ -39,8 +39,10 @@ _SOURCE_LINE = re.compile(r"[\w./-]+\.(?:s|inc):\d+")
 class Options:
     """How a case is run; `bands` forces guard bands where the device checks bounds itself.
 
-    `sanitize` has the simulator watch every launch; a GPU cannot. Runs that share `draws` draw the
-    inputs of a case once, for a caller who runs the same cases of one tactic again and again.
+    `sanitize` has the simulator watch every launch; a GPU cannot. With `schedules` above 1 the
+    eager launch is repeated there under as many schedule seeds, and must give the same bytes. Runs
+    that share `draws` draw the inputs of a case once, for a caller who runs the same cases of one
+    tactic again and again.
     """
 
     seed: int
@@ -49,6 +51,7 @@ class Options:
     schedule: bool = True
     sanitize: bool = True
     draws: dict[str, Draw] | None = None
+    schedules: int = 1
 
 
 class Stop(Exception):
@@ -128,6 +131,7 @@ class CaseRun:
         eager, replayed = self.modes(first)
         plan = self.plan(first, eager)
         expected = self.launch_once(first, plan, "eager")
+        self.other_schedules(first, plan, expected)
         for capture in recorded:
             if capture.seed != seed:
                 args = capture.regenerate(self.oracle, self.case)
@@ -241,6 +245,24 @@ class CaseRun:
         self.judge(draw, got, arm)
         self.second_opinion(draw, plan, got, arm)
         return got
+
+    def other_schedules(self, draw: Draw, plan: tuple[Any, ...], expected: Outputs) -> None:
+        """The same inputs under other schedule seeds, on the simulator: the same bytes."""
+        if self.options.schedules < 2 or not self.device.hip.simulated:
+            return
+        for seed in range(self.options.seed + 1, self.options.seed + self.options.schedules):
+            arm = f"schedule {seed}"
+            self.result.arms.append(arm)
+            self.device.hip.schedule(seed & (2**64 - 1))
+            self.place(draw)
+            self.go(plan)
+            for name, array in self.fetch().items():
+                against = f"the schedule of seed {self.options.seed}"
+                verdict = compare(name, array, expected[name], against=against)
+                if not verdict.passed:
+                    self.mismatch("order", verdict, arm, array)
+            self.stop_if_failed()
+        self.device.hip.schedule(self.options.seed)
 
     def go(self, plan: tuple[Any, ...]) -> None:
         start = time.perf_counter()

@@ -41,6 +41,7 @@ class Settings:
     limit: float | None = None
     bands: bool = False
     sanitize: bool = True
+    schedules: int = 1
 
     @property
     def case_set(self) -> str:
@@ -163,6 +164,7 @@ def rerun(settings: Settings, report: TacticReport, case: str) -> str:
     words += ["--device", report.device, "--seed", str(settings.seed)]
     words += ["--full"] if settings.full else []
     words += [] if settings.sanitize else ["--no-sanitize"]
+    words += ["--schedules", str(settings.schedules)] if settings.schedules > 1 else []
     words += ["--all"] if report.tactic.maturity in NOT_VALIDATED else []
     return shlex.join(words)
 
@@ -299,6 +301,7 @@ def _job(settings: Settings, report: TacticReport, case: str) -> workers.Job:
         "device": report.device,
         "bands": settings.bands,
         "sanitize": settings.sanitize,
+        "schedules": settings.schedules,
     }
     limit = settings.limit or (FULL_LIMIT if settings.full else QUICK_LIMIT)
     environment = {}

@@ -41,7 +41,8 @@ def run(job: Job) -> Answer:
         return CaseResult.failed(tactic.id, job["case"], job["seed"], "error", text).json()
     options = Options(job["seed"], replays=_replays(job, module, tactic.variant),
                       bands=job.get("bands", False),
-                      sanitize=job.get("sanitize", True))  # fmt: skip
+                      sanitize=job.get("sanitize", True),
+                      schedules=job.get("schedules", 1))  # fmt: skip
     result = run_case(tactic, module, cases[job["case"]], device, options)
     return result.json()
 
