@@ -72,8 +72,9 @@ def test_a_spoilt_kernel_fails_with_the_right_words(ran: Ran, arch: str, stem: s
     tactic = f"{arch}/{stem}"
     got = result(ran, ("banded " if spoilt.bands else "") + tactic, spoilt.case)
     assert not got.passed
-    failure = got.failures[0]
-    assert failure.kind == spoilt.kind, failure
+    # The sanitizer may notice more: a load from a guard band reads what nobody has written.
+    failure = next(f for f in got.failures if f.kind in (spoilt.kind, "fault", "mismatch"))
+    assert failure.kind == spoilt.kind, got.failures
     for word in spoilt.words:
         assert word in failure.text
     if spoilt.line is not None:

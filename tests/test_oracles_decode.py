@@ -202,9 +202,10 @@ def test_what_a_contract_declines(tactic: Tactic) -> None:
 
 def test_no_call_is_taken_by_two() -> None:
     """Roundings and largest codes are in the call: the other tactic of the op declines."""
-    calls = {tactic.id: call_of(tactic) for tactic in TACTICS}
+    usable = [tactic for tactic in TACTICS if tactic.maturity not in ("rejected", "quarantined")]
+    calls = {tactic.id: call_of(tactic) for tactic in usable}
     for id, call in calls.items():
-        assert [t.id for t in TACTICS if dispatch.evaluate(t, call) is None] == [id]
+        assert [t.id for t in usable if dispatch.evaluate(t, call) is None] == [id]
 
 
 SMALL_M: dict[str, Any] = {
