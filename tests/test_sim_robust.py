@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -205,6 +206,16 @@ def test_a_disassembly_that_lies(
     monkeypatch.setenv("NETRA_DISASSEMBLY", str(tmp_path))
     found = run(hip, path, "gfx950", "k")
     assert "LaunchFailure" in found and told in found, found
+
+
+def test_the_fuzzer_fits_what_it_feeds(llvm_bin: Path) -> None:
+    """It is built by `make fuzz` alone: a reader that changes must not leave it behind."""
+    done = subprocess.run(
+        [llvm_bin / "clang++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+         "-Wno-deprecated-declarations", "-Isim/core", "sim/fuzz/fuzz.cc"],
+        cwd=CORPUS.parents[1], capture_output=True, text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def corpus(kind: str) -> list[Path]:

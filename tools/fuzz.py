@@ -9,11 +9,13 @@ without it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +58,17 @@ def bundle(entries: dict[str, bytes]) -> bytes:
     return b"__CLANG_OFFLOAD_BUNDLE__" + table + body
 
 
+def compressed(data: bytes, version: int) -> bytes:
+    """The bundle as clang-offload-bundler --compress writes it in this version of its header: one
+    zlib stream."""
+    stream = zlib.compress(data)
+    sizes = {1: "<I", 2: "<II", 3: "<QQ"}[version]
+    total = 4 + 4 + struct.calcsize(sizes) + 8 + len(stream)
+    numbers = (len(data),) if version == 1 else (total, len(data))
+    digest = hashlib.md5(data, usedforsecurity=False).digest()[:8]
+    return b"CCOB" + struct.pack("<HH", version, 0) + struct.pack(sizes, *numbers) + digest + stream
+
+
 def seeds(kind: str, objects: list[Path], llvm: Path) -> Iterator[bytes]:
     """Inputs that are right."""
     for number, path in enumerate(objects):
@@ -63,7 +76,9 @@ def seeds(kind: str, objects: list[Path], llvm: Path) -> Iterator[bytes]:
         if kind in ("elf", "launch"):
             yield data
         elif kind == "bundle":
-            yield bundle({path.parent.name: data})
+            whole = bundle({path.parent.name: data})
+            yield whole
+            yield compressed(whole, 1 + number % 3)
         elif kind == "notes":
             note = _tool(llvm, "llvm-objcopy", "-O", "binary", "--only-section=.note",
                          "--set-section-flags=.note=alloc,load", str(path), "-")

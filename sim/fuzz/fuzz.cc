@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <vector>
 
 #include "bundle.h"
 #include "code_object.h"
@@ -72,10 +73,14 @@ void fuzz_bundle(const uint8_t* data, size_t size) {
   for (const char* arch : {"", "gfx950", "gfx1151"}) {
     const uint8_t* entry = data;
     size_t bytes = size;
+    std::vector<uint8_t> unpacked;
     std::string error;
     int code = 0;
-    if (netra::bundle::select(&entry, &bytes, arch, &error, &code)) {
-      if (entry < data || bytes > size || entry + bytes > data + size) std::abort();
+    if (netra::bundle::select(&entry, &bytes, arch, &unpacked, &error, &code)) {
+      // An entry lies within the bytes that it was read from: the file's, or what was packed in it.
+      const uint8_t* from = unpacked.empty() ? data : unpacked.data();
+      const size_t whole = unpacked.empty() ? size : unpacked.size();
+      if (entry < from || bytes > whole || entry + bytes > from + whole) std::abort();
       (void)read_object(entry, bytes, "bundle");
     } else if (error.empty()) {
       std::abort();
